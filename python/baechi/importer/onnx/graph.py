@@ -42,6 +42,11 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
         for position, dimension in enumerate(value.type.tensor_type.shape.dim):
             if dimension.HasField("dim_value") and dimension.dim_value > 0:
                 continue
+            if dimension.HasField("dim_value") and dimension.dim_value == 0:
+                raise ImportFailure(
+                    f"the input '{value.name}' has size 0 in dimension {position}, and a tensor "
+                    "without elements is not supported: leave it out of the model"
+                )
             name = dimension.dim_param or f"{value.name}.{position}"
             known.append(name)
             if name in sizes:
@@ -103,6 +108,11 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             if name in used
         )
         del graph.value_info[:]
+        for value in graph.output:
+            if value.name in folded:
+                array = np.asarray(folded[value.name])
+                kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+                value.CopyFrom(helper.make_tensor_value_info(value.name, kind, array.shape))
 
 
 def _shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:

@@ -20,9 +20,10 @@ from torch_mlir.extras import onnx_importer
 
 from baechi import init
 from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
-from baechi.importer.common.module import Argument, annotate, name_operations
+from baechi.importer.common.module import Argument, annotate, name_operations, walk
 from baechi.importer.onnx.graph import fix_sizes, fold, lift_weights
 from baechi.importer.onnx.operators import expand
+from baechi.importer.onnx.versions import inline, modernise
 from baechi.importer.torch import passes
 
 _PIPELINES = (
@@ -30,8 +31,7 @@ _PIPELINES = (
     "func.func(cse,canonicalize),torch-backend-to-linalg-on-tensors-backend-pipeline)",
 )
 
-_OF_VALUES = {"Compress", "NonMaxSuppression", "NonZero", "Unique"}
-_ON_VALUES = "how large its result is depends on values, and sizes are fixed: use Where instead"
+_UNKNOWN_SIZE = "the size of its result is not known before the model runs: use constants for it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +58,9 @@ def import_model(
     model = _loaded(model)
     fix_sizes(model, sizes or {})
     try:
+        model = inline(modernise(model, file))
         model = fold(model)
-        expand(model)
+        expand(model, file)
         weights = lift_weights(model)
         model = shape_inference.infer_shapes(model, data_prop=True)
         _name_nodes(model.graph)
@@ -78,6 +79,8 @@ def import_model(
     results = [value.name for value in model.graph.output]
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(lowered.text)
+        if dynamic := _dynamic(model, module, file):
+            raise UnsupportedOperations(dynamic, guide="docs/onnx.md")
         annotate(ir, module, name, arguments, results)
         count = name_operations(ir, module, functools.partial(passes.location_name, ir))
         text = module.operation.get_asm(enable_debug_info=True)
@@ -107,7 +110,8 @@ def _name_nodes(graph: onnx.GraphProto) -> None:
     """Every node has a name: its own without a leading slash, or its result's."""
     for node in graph.node:
         given = node.name.lstrip("/")
-        node.name = given or f"{node.output[0].lstrip('/')}/{node.op_type}"
+        result = next(filter(None, node.output)).lstrip("/")
+        node.name = given or f"{result}/{node.op_type}"
 
 
 class _Named(onnx_importer.NodeImporter):
@@ -144,8 +148,7 @@ def _unsupported(model: onnx.ModelProto, file: str) -> list[Unsupported]:
         alone = onnx.helper.make_graph([node], "node", inputs, outputs, initializer=held)
         single = onnx.helper.make_model(alone, opset_imports=list(model.opset_import))
         single.ir_version = model.ir_version
-        reason = _ON_VALUES if node.op_type in _OF_VALUES else ""
-        place = Unsupported(node.op_type, node.name, file, reason)
+        place = Unsupported(node.op_type, node.name, file)
         try:
             texts[node.name] = (place, _torch_module(single))
         except Exception:  # it cannot even be written down
@@ -155,6 +158,22 @@ def _unsupported(model: onnx.ModelProto, file: str) -> list[Unsupported]:
         if result.problems:
             found.append(place)
     return found
+
+
+def _dynamic(model: onnx.ModelProto, module: ir.Module, file: str) -> list[Unsupported]:
+    """The nodes whose results have sizes that are not known."""
+    kinds = {node.name: node.op_type for node in model.graph.node}
+    found: dict[str, Unsupported] = {}
+
+    def look(operation):
+        for result in operation.results:
+            if isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape:
+                name = passes.location_name(ir, operation.location)
+                kind = kinds.get(name, operation.name)
+                found.setdefault(name, Unsupported(kind, name, file, _UNKNOWN_SIZE))
+
+    walk(ir, module, look)
+    return list(found.values())
 
 
 def _initial(value: onnx.ValueInfoProto, weight: np.ndarray | None, seed: int) -> init.Init:

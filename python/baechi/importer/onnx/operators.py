@@ -6,20 +6,28 @@ the operators' own definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
+from baechi.importer.common.errors import Unsupported, UnsupportedOperations
+from baechi.importer.onnx import numbers, products, recurrent, windows
+from baechi.importer.onnx.builder import Builder, Refused, attributes
+
+# Operators that a later opset changed may mean something else.
+_NEWEST = 25
 # More largest elements are left to be reported.
 _MOST_PASSES = 64
+_ON_VALUES = "how large its result is depends on values, and sizes are fixed: use Where instead"
 
 
-def expand(model: onnx.ModelProto) -> None:
-    """Replaces such nodes, in place; the model's types must be inferred."""
+def expand(model: onnx.ModelProto, file: str) -> None:
+    """Replaces such nodes, in place; the model's types must be inferred. Raises
+    UnsupportedOperations for those that would be computed otherwise."""
     graph = model.graph
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     values = [*graph.input, *graph.value_info, *graph.output]
     types = {value.name: value.type.tensor_type.elem_type for value in values}
@@ -28,13 +36,36 @@ def expand(model: onnx.ModelProto) -> None:
     shapes |= {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     nodes = list(graph.node)
     del graph.node[:]
+    refused = []
     for node in nodes:
-        known = node.op_type in _EXPANSIONS and node.domain in ("", "ai.onnx")
-        if known and types.get(node.input[0]):
-            dtype = helper.tensor_dtype_to_np_dtype(types[node.input[0]])
-            _EXPANSIONS[node.op_type](node, _Builder(graph, node, dtype, shapes, constants))
-        else:
+        own = node.domain in ("", "ai.onnx")
+        if not own or node.op_type not in _EXPANSIONS and opset <= _NEWEST:
             graph.node.append(node)
+            continue
+        try:
+            _look_for_later(node, opset)
+            build = Builder(graph, node, opset, types, shapes, constants)
+            _EXPANSIONS.get(node.op_type, _as_it_is)(node, build)
+        except Refused as error:
+            result = next(filter(None, node.output))
+            name = node.name or f"{result}/{node.op_type}"
+            refused.append(Unsupported(node.op_type, name.lstrip("/"), file, str(error)))
+    if refused:
+        raise UnsupportedOperations(refused, guide="docs/onnx.md")
+
+
+def _look_for_later(node: onnx.NodeProto, opset: int) -> None:
+    if opset > _NEWEST and onnx.defs.has(node.op_type, opset):
+        since = onnx.defs.get_schema(node.op_type, opset).since_version
+        if since > _NEWEST:
+            raise Refused(
+                f"the operator of opset {since} is not supported: export the model for "
+                f"opset {_NEWEST} or an older one"
+            )
+
+
+def _as_it_is(node: onnx.NodeProto, build: Builder) -> None:
+    build.keep()
 
 
 def _shape(value: onnx.ValueInfoProto) -> list[int]:
@@ -43,86 +74,43 @@ def _shape(value: onnx.ValueInfoProto) -> list[int]:
     return [d.dim_value for d in kind.shape.dim] if known else []
 
 
-class _Builder:
-    """Adds nodes in place of one; they have its name and a number."""
-
-    def __init__(
-        self,
-        graph: onnx.GraphProto,
-        node: onnx.NodeProto,
-        dtype: np.dtype,
-        shapes: Mapping[str, list[int]],
-        constants: Mapping[str, np.ndarray],
-    ):
-        self._graph, self._name, self._count = graph, node.name or node.output[0], 0
-        self._node, self._dtype, self._shapes, self._constants = node, dtype, shapes, constants
-
-    def keep(self) -> None:
-        """Leaves the node as it is."""
-        self._graph.node.append(self._node)
-
-    def shape(self, name: str) -> list[int]:
-        """Empty where it is unknown."""
-        return self._shapes.get(name, [])
-
-    def known(self, name: str) -> np.ndarray | None:
-        """A constant's value."""
-        return self._constants.get(name)
-
-    @property
-    def floating(self) -> bool:
-        return np.issubdtype(self._dtype, np.floating)
-
-    def least(self):
-        return -np.inf if self.floating else np.iinfo(self._dtype).min
-
-    def greatest(self):
-        return np.inf if self.floating else np.iinfo(self._dtype).max
-
-    def add(self, operator: str, *inputs: str, output: str = "", **attributes) -> str:
-        self._count += 1
-        own = f"{self._name}/{operator}_{self._count}"
-        made = helper.make_node(operator, inputs, [output or own], own, **attributes)
-        self._graph.node.append(made)
-        return made.output[0]
-
-    def number(self, value, dtype=None) -> str:
-        """A constant, of the node's type."""
-        self._count += 1
-        name = f"{self._name}/constant_{self._count}"
-        array = np.asarray(value, self._dtype if dtype is None else dtype)
-        self._graph.initializer.append(numpy_helper.from_array(array, name))
-        return name
+def _of_values(node: onnx.NodeProto, build: Builder) -> None:
+    build.refuse(_ON_VALUES)
 
 
-def _reciprocal(node: onnx.NodeProto, build: _Builder) -> None:
+def _tf_idf(node: onnx.NodeProto, build: Builder) -> None:
+    build.refuse("its counts are loops over numbers: compute them before the model")
+
+
+def _reciprocal(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Div", build.number(1), node.input[0], output=node.output[0])
 
 
-def _softsign(node: onnx.NodeProto, build: _Builder) -> None:
+def _softsign(node: onnx.NodeProto, build: Builder) -> None:
     (x,) = node.input
     size = build.add("Add", build.add("Abs", x), build.number(1))
     build.add("Div", x, size, output=node.output[0])
 
 
-def _cumsum(node: onnx.NodeProto, build: _Builder) -> None:
+def _cumsum(node: onnx.NodeProto, build: Builder) -> None:
     """With the sums of 1, 2, 4, ... elements before (Hillis and Steele, 1986)."""
-    given = _attributes(node)
+    options = attributes(node)
     axis, size = build.known(node.input[1]), build.shape(node.input[0])
     if axis is None or not size:
         return build.keep()
     dim = int(axis) % len(size)
-    reverse = given.get("reverse", 0)
-    axes = build.number([dim], np.int64)
+    reverse = options.get("reverse", 0)
+    rank = len(size)
 
     def shifted(x: str, step: int) -> str:
         bounds = (step, size[dim]) if reverse else (0, size[dim] - step)
-        kept = build.add("Slice", x, *(build.number([b], np.int64) for b in bounds), axes)
-        pads = build.number([0, step] if reverse else [step, 0], np.int64)
-        return build.add("Pad", kept, pads, build.number(0), axes)
+        pads = [0] * (2 * rank)
+        pads[dim + rank if reverse else dim] = step
+        kept = build.slice(x, dim, *bounds)
+        return build.add("Pad", kept, build.number(pads, np.int64), build.number(0))
 
     x, step = node.input[0], 1
-    if given.get("exclusive", 0):
+    if options.get("exclusive", 0):
         x = shifted(x, 1)
     while step < size[dim]:
         x = build.add("Add", x, shifted(x, step))
@@ -130,24 +118,23 @@ def _cumsum(node: onnx.NodeProto, build: _Builder) -> None:
     build.add("Identity", x, output=node.output[0])
 
 
-def _topk(node: onnx.NodeProto, build: _Builder) -> None:
+def _topk(node: onnx.NodeProto, build: Builder) -> None:
     """Repeated maximum; the first among equals. NaNs come first, as they do in a maximum
     and in a minimum."""
-    given = _attributes(node)
+    options = attributes(node)
     x = node.input[0]
     count, shape = build.known(node.input[1]), build.shape(x)
     if count is None or not shape or int(count.flat[0]) > _MOST_PASSES or not count.flat[0]:
         return build.keep()
-    dim = given.get("axis", -1) % len(shape)
-    largest = given.get("largest", 1)
+    dim = options.get("axis", -1) % len(shape)
+    largest = options.get("largest", 1)
     places = np.arange(shape[dim]).reshape([-1 if d == dim else 1 for d in range(len(shape))])
     places = build.number(places, np.int64)
-    axes = build.number([dim], np.int64)
     end = build.number(build.least() if largest else build.greatest())
     free, values, indices = "", [], []
     for _ in range(int(count.flat[0])):
         left = build.add("Where", free, x, end) if free else x
-        best = build.add("ReduceMax" if largest else "ReduceMin", left, axes, keepdims=1)
+        best = build.reduce("ReduceMax" if largest else "ReduceMin", left, [dim])
         hit = build.add("Equal", left, best)
         if build.floating:
             hit = build.add("Or", hit, build.add("IsNaN", left))
@@ -163,14 +150,14 @@ def _topk(node: onnx.NodeProto, build: _Builder) -> None:
             build.add("Concat", *parts, output=output, axis=dim)
 
 
-def _reverse_sequence(node: onnx.NodeProto, build: _Builder) -> None:
+def _reverse_sequence(node: onnx.NodeProto, build: Builder) -> None:
     """Each line's first elements, as many as its length says, from the last one on."""
-    given = _attributes(node)
+    options = attributes(node)
     x, lengths = node.input
     shape = build.shape(x)
     if not shape:
         return build.keep()
-    time, batch = given.get("time_axis", 0), given.get("batch_axis", 1)
+    time, batch = options.get("time_axis", 0), options.get("batch_axis", 1)
     along = [-1 if d == time else 1 for d in range(len(shape))]
     places = build.number(np.arange(shape[time]).reshape(along), np.int64)
     form = [shape[batch] if d == batch else 1 for d in range(len(shape))]
@@ -182,21 +169,21 @@ def _reverse_sequence(node: onnx.NodeProto, build: _Builder) -> None:
     build.add("GatherElements", x, index, output=node.output[0], axis=time)
 
 
-def _mean_variance_normalization(node: onnx.NodeProto, build: _Builder) -> None:
+def _mean_variance_normalization(node: onnx.NodeProto, build: Builder) -> None:
     """With the variance of what is centred, which loses no digits."""
-    axes = build.number(_attributes(node).get("axes", [0, 2, 3]), np.int64)
+    axes = list(attributes(node).get("axes", [0, 2, 3]))
     x = node.input[0]
-    centred = build.add("Sub", x, build.add("ReduceMean", x, axes, keepdims=1))
+    centred = build.add("Sub", x, build.reduce("ReduceMean", x, axes))
     squares = build.add("Mul", centred, centred)
-    deviation = build.add("Sqrt", build.add("ReduceMean", squares, axes, keepdims=1))
+    deviation = build.add("Sqrt", build.reduce("ReduceMean", squares, axes))
     divisor = build.add("Add", deviation, build.number(1e-9))
     build.add("Div", centred, divisor, output=node.output[0])
 
 
-def _depth_to_space(node: onnx.NodeProto, build: _Builder) -> None:
+def _depth_to_space(node: onnx.NodeProto, build: Builder) -> None:
     """torch-mlir cuts the channels in one way for both modes."""
-    given = _attributes(node)
-    block, mode = given["blocksize"], given.get("mode", b"DCR")
+    options = attributes(node)
+    block, mode = options["blocksize"], options.get("mode", b"DCR")
     shape = build.shape(node.input[0])
     if len(shape) != 4:
         return build.keep()
@@ -212,16 +199,21 @@ def _depth_to_space(node: onnx.NodeProto, build: _Builder) -> None:
     build.add("Reshape", moved, joined, output=node.output[0])
 
 
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
-
-
-_EXPANSIONS: dict[str, Callable[[onnx.NodeProto, _Builder], None]] = {
+_EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
+    "Compress": _of_values,
+    "NonMaxSuppression": _of_values,
+    "NonZero": _of_values,
+    "Unique": _of_values,
     "DepthToSpace": _depth_to_space,
     "Reciprocal": _reciprocal,
     "Softsign": _softsign,
     "CumSum": _cumsum,
+    "TfIdfVectorizer": _tf_idf,
     "TopK": _topk,
     "ReverseSequence": _reverse_sequence,
     "MeanVarianceNormalization": _mean_variance_normalization,
+    **numbers.EXPANSIONS,
+    **products.EXPANSIONS,
+    **recurrent.EXPANSIONS,
+    **windows.EXPANSIONS,
 }

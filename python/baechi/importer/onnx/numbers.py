@@ -1,0 +1,160 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Elementwise ONNX nodes whose lowering by torch-mlir loses NaNs, signs or digits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from baechi.importer.onnx.builder import Builder, attributes, given
+
+
+def _clip(node: onnx.NodeProto, build: Builder) -> None:
+    """By comparisons, which are false of NaN: it stays; the upper bound is the stronger."""
+    x, low, high = node.input[0], given(node, 1), given(node, 2)
+    if low:
+        x = build.add("Where", build.add("Less", x, low), low, x)
+    if high:
+        x = build.add("Where", build.add("Less", high, x), high, x)
+    build.add("Identity", x, output=node.output[0])
+
+
+def _sign(node: onnx.NodeProto, build: Builder) -> None:
+    if not build.floating:
+        return build.keep()
+    (x,) = node.input
+    sign = build.add("Sign", x)
+    build.add("Where", build.add("IsNaN", x), x, sign, output=node.output[0])
+
+
+def _extreme(node: onnx.NodeProto, build: Builder) -> None:
+    """NaN where any element is NaN."""
+    if not build.floating or len(node.input) < 2:
+        return build.keep()
+    comparison = "Less" if node.op_type == "Min" else "Greater"
+    best = node.input[0]
+    for x in node.input[1:]:
+        first = build.add("Or", build.add(comparison, best, x), build.add("IsNaN", best))
+        best = build.add("Where", first, best, x)
+    build.add("Identity", best, output=node.output[0])
+
+
+def _quotient(node: onnx.NodeProto, build: Builder) -> None:
+    """torch-mlir divides numbers without a sign as if they had one: bytes as larger ones."""
+    if not np.issubdtype(build.dtype, np.unsignedinteger):
+        return build.keep()
+    if build.dtype != np.uint8:
+        build.refuse(f"{build.dtype} is not supported, only uint8 and signed types: Cast to int64")
+    wide = [build.add("Cast", name, to=TensorProto.INT32) for name in node.input]
+    (result,) = build.again(wide, [""])
+    build.add("Cast", result, to=TensorProto.UINT8, output=node.output[0])
+
+
+def _mod(node: onnx.NodeProto, build: Builder) -> None:
+    """Of floating-point numbers by truncated quotients, in double precision."""
+    if not build.floating:
+        return _quotient(node, build)
+    if build.dtype == np.float64:
+        build.refuse("of float64 it would lose digits: Cast to float32, or Sub what is divided")
+    a, b = (build.add("Cast", name, to=TensorProto.DOUBLE) for name in node.input)
+    quotient = build.add("Div", a, b)
+    zero = build.number(0, np.float64)
+    down, up = build.add("Floor", quotient), build.add("Ceil", quotient)
+    whole = build.add("Where", build.add("Less", quotient, zero), up, down)
+    rest = build.add("Sub", a, build.add("Mul", whole, b))
+    # A number is less than what is infinite, and has no quotient.
+    endless = build.add("And", build.add("IsInf", b), build.add("Not", build.add("IsInf", a)))
+    rest = build.add("Where", endless, a, rest)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(build.dtype)
+    build.add("Cast", rest, to=kind, output=node.output[0])
+
+
+def _pow(node: onnx.NodeProto, build: Builder) -> None:
+    """An integer's power to a floating-point number is truncated."""
+    if build.floating or not np.issubdtype(build.type(node.input[1]), np.floating):
+        return build.keep()
+    base = build.add("Cast", node.input[0], to=TensorProto.DOUBLE)
+    power = build.add("Pow", base, build.add("Cast", node.input[1], to=TensorProto.DOUBLE))
+    kind = onnx.helper.np_dtype_to_tensor_dtype(build.dtype)
+    build.add("Cast", power, to=kind, output=node.output[0])
+
+
+def _bit_shift(node: onnx.NodeProto, build: Builder) -> None:
+    """By as many bits as there are or more: zero."""
+    bits = build.dtype.itemsize * 8
+    (shifted,) = build.again(node.input, [""])
+    less = build.add("Less", node.input[1], build.number(bits))
+    build.add("Where", less, shifted, build.number(0), output=node.output[0])
+
+
+def _arg(node: onnx.NodeProto, build: Builder) -> None:
+    """A NaN is the greatest and the least element."""
+    if not build.floating:
+        return build.keep()
+    x, axis = node.input[0], attributes(node).get("axis", 0)
+    best = build.reduce("ReduceMax" if node.op_type == "ArgMax" else "ReduceMin", x, [axis])
+    hit = build.add("Or", build.add("Equal", x, best), build.add("IsNaN", x))
+    hit = build.add("Cast", hit, to=TensorProto.INT32)
+    build.add("ArgMax", hit, output=node.output[0], **attributes(node))
+
+
+def _gelu(node: onnx.NodeProto, build: Builder) -> None:
+    if attributes(node).get("approximate", b"none") != b"tanh":
+        return build.keep()
+    (x,) = node.input
+    cube = build.add("Mul", build.add("Mul", x, x), x)
+    inner = build.add("Add", x, build.add("Mul", cube, build.number(0.044715)))
+    bent = build.add("Tanh", build.add("Mul", inner, build.number(math.sqrt(2 / math.pi))))
+    half = build.add("Mul", x, build.number(0.5))
+    build.add("Mul", half, build.add("Add", bent, build.number(1)), output=node.output[0])
+
+
+def _lp_normalization(node: onnx.NodeProto, build: Builder) -> None:
+    """Zeros stay zeros."""
+    options = attributes(node)
+    norm = "ReduceL1" if options.get("p", 2) == 1 else "ReduceL2"
+    size = build.reduce(norm, node.input[0], [options.get("axis", -1)])
+    none = build.add("Equal", size, build.number(0))
+    divisor = build.add("Where", none, build.number(1), size)
+    build.add("Div", node.input[0], divisor, output=node.output[0])
+
+
+def _group_normalization(node: onnx.NodeProto, build: Builder) -> None:
+    """Before opset 21 a scale and a bias were a group's, then a channel's."""
+    options, shape = attributes(node), build.shape(node.input[0])
+    groups = options["num_groups"]
+    if not shape or build.dtype not in (np.float32, np.float64):
+        build.refuse("only float32 and float64 of known sizes are supported: Cast before it")
+    x = build.reshape(node.input[0], [shape[0], groups, -1])
+    centred = build.add("Sub", x, build.reduce("ReduceMean", x, [2]))
+    variance = build.reduce("ReduceMean", build.add("Mul", centred, centred), [2])
+    variance = build.add("Add", variance, build.number(options.get("epsilon", 1e-5)))
+    y = build.add("Div", centred, build.add("Sqrt", variance))
+    parts = groups if build.opset < 21 else shape[1]
+    y = build.reshape(y, [shape[0], parts, -1])
+    scale, bias = (build.reshape(name, [1, parts, 1]) for name in node.input[1:])
+    y = build.add("Add", build.add("Mul", y, scale), bias)
+    build.reshape(y, shape, output=node.output[0])
+
+
+EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
+    "ArgMax": _arg,
+    "ArgMin": _arg,
+    "BitShift": _bit_shift,
+    "Clip": _clip,
+    "Div": _quotient,
+    "Gelu": _gelu,
+    "GroupNormalization": _group_normalization,
+    "LpNormalization": _lp_normalization,
+    "Max": _extreme,
+    "Min": _extreme,
+    "Mod": _mod,
+    "Pow": _pow,
+    "Sign": _sign,
+}
