@@ -18,8 +18,8 @@ module attributes {baechi.exchange = "fifo", baechi.machine = #machine} {
   // CHECK: baechi.await_carried queue 1 seq 0
   // CHECK: %[[P:.*]] = call @join(%[[W]], %[[V]]) {baechi.joined}
   // CHECK: %[[D:.*]] = call @wide(%[[P]])
+  // CHECK-NEXT: %[[G:.*]] = tensor.extract_slice %[[D]][64] [64] [1] {baechi.view}
   // CHECK: baechi.recv from "b" queue 1 seq 0 {baechi.carried = 1 : i64}
-  // CHECK: %[[G:.*]] = tensor.extract_slice %[[D]][64] [64] [1] {baechi.view}
   // CHECK: call @next(%[[W]], %[[G]])
   // PLAN-LABEL: module @a
   // PLAN: resident = 512
