@@ -149,13 +149,17 @@ TEST_P(CudaLargeMessageTest, OfMoreThan2GiB) {
     addArgument(program, 0, at, 64);
     addResult(program, 1, at, 64);
   }
-  auto session =
-      makeSession(program, {[](Context context, char *arena) {
-                              return sendAndWait(context, 0, 0, arena);
-                            },
-                            [](Context context, char *arena) {
-                              return recvAndWait(context, 0, 0, arena);
-                            }});
+  // Where others work, copying that much takes as long as it takes.
+  SessionOptions patient;
+  patient.watchdogSeconds = 0;
+  auto session = makeSession(program,
+                             {[](Context context, char *arena) {
+                                return sendAndWait(context, 0, 0, arena);
+                              },
+                              [](Context context, char *arena) {
+                                return recvAndWait(context, 0, 0, arena);
+                              }},
+                             patient);
   ASSERT_TRUE(session);
   const std::string sent[] = {std::string(64, 'f'), std::string(64, 'l')};
   for (size_t i : {0, 1})
