@@ -125,7 +125,18 @@ def __getattr__(name: str) -> Any:
             f"'{extra}', in a checkout by pip install '.[{extra}]'",
             name=package,
         )
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    try:
+        module = importlib.import_module(_MODULES[name])
+    except ImportError as error:
+        # What JAX keeps to itself moves from version to version.
+        if "jax._src" not in str(error):
+            raise
+        raise ImportError(
+            f"baechi.{name} cannot use JAX {importlib.metadata.version('jax')}: it needs the "
+            "version that baechi's extra 'import' names, in a checkout by pip install '.[import]'",
+            name="jax",
+        ) from error
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

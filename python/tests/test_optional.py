@@ -83,3 +83,20 @@ def test_the_package_tells_of_itself(tmp_path):
     assert done.returncode == 0 and "Traceback" not in done.stderr
     said = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert "there is no such folder" in said["baechi-run"] and said["BAECHI_COMPILER"] == "magic"
+
+
+def test_another_jax_is_named():
+    # What JAX keeps to itself is elsewhere in another version.
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, jax\ndel jax._src.prng\nsys.modules['jax._src.prng'] = None\n"
+            "import baechi\nbaechi.jit",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "python",
+    )
+    assert "baechi.jit cannot use JAX " in done.stderr
+    assert "in a checkout by pip install '.[import]'" in done.stderr
