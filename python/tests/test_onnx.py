@@ -85,6 +85,22 @@ def test_a_perceptron_with_folded_shapes(machine):
 
 
 @needs_tools
+def test_halves_with_small_constants():
+    made = model(
+        "net (float16[3, 8] x) => (float16[3, 4] y) "
+        "{ a = MatMul(x, w) b = Add(a, c) y = Mul(b, s) }",
+        w=random(8, 4).astype(np.float16),
+        c=random(4).astype(np.float16),
+        s=np.array(0.5, np.float16),
+    )
+    x = random(3, 8).astype(np.float16)
+    (expected,) = ReferenceEvaluator(made).run(None, {"x": x})
+    found = compile(made)(x)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+
+
+@needs_tools
 def test_calls_that_are_wrong():
     compiled = compile(perceptron(), sizes={"batch": 3})
     for call, message in (

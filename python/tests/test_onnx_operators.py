@@ -301,6 +301,14 @@ REFUSALS = {
         ),
         "storage_order = 1 is not supported: leave it out",
     ),
+    "uneven": (
+        model(
+            17,
+            "net (float[1, 1, 4, 4] x) => (float[1, 1, 3, 3] y, int64[1, 1, 3, 3] z) "
+            "{ y, z = MaxPool<kernel_shape = [2, 2], pads = [0, 1, 1, 0]>(x) }",
+        ),
+        "indices with other padding after the data than before: pad both sides alike",
+    ),
     "last": (
         model(
             17,

@@ -162,13 +162,17 @@ def lift_weights(model: onnx.ModelProto) -> dict[str, np.ndarray]:
     weights, kept = {}, []
     for tensor in graph.initializer:
         value = numpy_helper.to_array(tensor)
-        floating = tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+        half = tensor.data_type in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+        floating = half or tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
         large = value.ndim > 0 and value.size >= (_FEWEST_LIFTED if floating else 64)
         if large and tensor.name not in static:
             weights[tensor.name] = value
         else:
-            flat = value.ravel().tolist()
-            kept.append(helper.make_tensor(tensor.name, tensor.data_type, tensor.dims, flat))
+            # torch-mlir reads numbers of no other form, but halves as bytes alone.
+            flat = value.tobytes() if half else value.ravel().tolist()
+            kept.append(
+                helper.make_tensor(tensor.name, tensor.data_type, tensor.dims, flat, raw=half)
+            )
     del graph.initializer[:]
     graph.initializer.extend(kept)
     declared = {value.name for value in graph.input}

@@ -73,6 +73,11 @@ def _max_pool(node: onnx.NodeProto, build: Builder) -> None:
                 x = build.add("Pad", x, build.number(widths, np.int64), build.number(build.least()))
             build.again([x], node.output, **changed, pads=[0] * (2 * rank))
             return
+    pads = list(options.get("pads", []))
+    if pads[: len(pads) // 2] != pads[len(pads) // 2 :] or options.get(
+        "auto_pad", b"NOTSET"
+    ).startswith(b"SAME"):
+        build.refuse("indices with other padding after the data than before: pad both sides alike")
     if options.get("storage_order", 0):
         build.refuse("storage_order = 1 is not supported: leave it out")
     _, places = build.again([x], [node.output[0], ""], **changed)
