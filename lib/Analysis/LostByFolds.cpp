@@ -43,8 +43,9 @@ static LogicalResult checkWrites(Operation *op) {
         !coversAll(generic.getMatchingIndexingMap(&init), type.getShape()))
       return op->emitOpError("writes elements of its result through ")
              << AffineMapAttr::get(generic.getMatchingIndexingMap(&init))
-             << ", which leaves others as they are in its init; compute what "
-                "is new for all elements, and select";
+             << ", which is not known to reach all of them, and others keep "
+                "their values of the init; compute what is new for all "
+                "elements, and select";
   return success();
 }
 
@@ -53,11 +54,11 @@ static LogicalResult checkPadding(Operation *op) {
   auto pad = dyn_cast<tensor::PadOp>(op);
   if (!pad)
     return success();
-  auto isNegative = [](int64_t width) {
-    return !ShapedType::isDynamic(width) && width < 0;
+  auto isNegative = [](OpFoldResult width) {
+    return getConstantIntValue(width).value_or(0) < 0;
   };
-  if (llvm::any_of(pad.getStaticLow(), isNegative) ||
-      llvm::any_of(pad.getStaticHigh(), isNegative))
+  if (llvm::any_of(pad.getMixedLowPad(), isNegative) ||
+      llvm::any_of(pad.getMixedHighPad(), isNegative))
     return op->emitOpError("has a negative width; take a slice of its source "
                            "(tensor.extract_slice) and pad that");
   return success();

@@ -143,7 +143,7 @@ func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @step(%x: tensor<3x3xf32>, %v: tensor<3xf32>) -> tensor<3x3xf32> {
-  // expected-error@+1 {{'linalg.generic' op writes elements of its result through affine_map<(d0) -> (d0, d0)>, which leaves others as they are in its init; compute what is new for all elements, and select}}
+  // expected-error@+1 {{'linalg.generic' op writes elements of its result through affine_map<(d0) -> (d0, d0)>, which is not known to reach all of them, and others keep their values of the init; compute what is new for all elements, and select}}
   %r = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d, d)>], iterator_types = ["parallel"]}
       ins(%v : tensor<3xf32>) outs(%x : tensor<3x3xf32>) {
   ^bb0(%a: f32, %o: f32):
@@ -163,4 +163,17 @@ func.func @step(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
     tensor.yield %c : f32
   } : tensor<3x3xf32> to tensor<3x3xf32>
   return %r : tensor<3x3xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c = arith.constant 7.0 : f32
+  %m = arith.constant -1 : index
+  // expected-error@+1 {{'tensor.pad' op has a negative width; take a slice of its source (tensor.extract_slice) and pad that}}
+  %r = tensor.pad %x low[%m] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %c : f32
+  } : tensor<4xf32> to tensor<4xf32>
+  return %r : tensor<4xf32>
 }

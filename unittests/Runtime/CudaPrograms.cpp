@@ -20,15 +20,15 @@ using fakecuda::FakeKernel;
 static constexpr int64_t count = Ring::count;
 static constexpr size_t bytes = size_t(count) * sizeof(int32_t);
 
-/// to = 2 * from.
+/// to = 2 * from, which wraps: in place it may be repeated to take its time.
 static void doubleNumbers(int32_t *to, const int32_t *from) {
   for (int64_t i = 0; i < count; ++i)
-    to[i] = 2 * from[i];
+    to[i] = int32_t(2 * uint32_t(from[i]));
 }
 /// to = a + b.
 static void addNumbers(int32_t *to, const int32_t *a, const int32_t *b) {
   for (int64_t i = 0; i < count; ++i)
-    to[i] = a[i] + b[i];
+    to[i] = int32_t(uint32_t(a[i]) + uint32_t(b[i]));
 }
 
 template <typename Pointer>
