@@ -410,3 +410,30 @@ def test_opsets_that_cannot_be_converted_are_refused():
     made.graph.node[0].op_type = "Unknown"
     with pytest.raises(ImportFailure, match="opset 3 cannot be converted to 13: .*; export the"):
         baechi.onnx.import_model(made)
+
+
+@needs_tools
+@pytest.mark.parametrize("opset", [7, 9, 13, 14, 15])
+def test_batch_normalization_of_any_opset(opset):
+    made = model(
+        opset,
+        "net (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) "
+        "{ y = BatchNormalization<epsilon = 0.01>(x, s, b, m, v) }",
+        s=random(3),
+        b=random(3) + 1,
+        m=random(3) * 2,
+        v=np.abs(random(3)) + 0.5,
+    )
+    x = random(2, 3, 4, 4)
+    s, b, m, v = (numpy_helper.to_array(t).reshape(3, 1, 1) for t in made.graph.initializer)
+    compare(made, [(x - m) / np.sqrt(v + np.float32(0.01)) * s + b], x=x)
+
+
+def test_batch_normalization_that_trains_is_refused():
+    made = model(
+        14,
+        "net (float[2, 3, 4] x, float[3] s) => (float[2, 3, 4] y, float[3] m, float[3] v) "
+        "{ y, m, v = BatchNormalization<training_mode = 1>(x, s, s, s, s) }",
+    )
+    with pytest.raises(ImportFailure, match="it would train: export the model for inference"):
+        compile(made)

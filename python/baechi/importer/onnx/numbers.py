@@ -125,6 +125,23 @@ def _lp_normalization(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Div", node.input[0], divisor, output=node.output[0])
 
 
+def _batch_normalization(node: onnx.NodeProto, build: Builder) -> None:
+    """torch-mlir has opset 15's alone; the older ones are written out, for inference."""
+    options, shape = attributes(node), build.shape(node.input[0])
+    if build.opset >= 15:
+        return build.keep()
+    if options.get("training_mode", 0) or any(node.output[1:]):
+        build.refuse("it would train: export the model for inference")
+    if not options.get("spatial", 1) or not shape or not build.floating:
+        build.refuse("only a number a channel, of known sizes, is supported: export for opset 15")
+    of_channels = [shape[1]] + [1] * (len(shape) - 2)
+    scale, bias, mean, variance = (build.reshape(name, of_channels) for name in node.input[1:5])
+    spread = build.add("Add", variance, build.number(options.get("epsilon", 1e-5)))
+    centred = build.add("Sub", node.input[0], mean)
+    y = build.add("Div", centred, build.add("Sqrt", spread))
+    build.add("Add", build.add("Mul", y, scale), bias, output=node.output[0])
+
+
 def _group_normalization(node: onnx.NodeProto, build: Builder) -> None:
     """Before opset 21 a scale and a bias were a group's, then a channel's."""
     options, shape = attributes(node), build.shape(node.input[0])
@@ -146,6 +163,7 @@ def _group_normalization(node: onnx.NodeProto, build: Builder) -> None:
 EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "ArgMax": _arg,
     "ArgMin": _arg,
+    "BatchNormalization": _batch_normalization,
     "BitShift": _bit_shift,
     "Clip": _clip,
     "Div": _quotient,
