@@ -86,23 +86,27 @@ static void findCaptures(linalg::LinalgOp op, unsigned loop,
   }
 }
 
-/// Joining partial results is the same as reducing at once, but for rounding.
-static bool isAssociative(Operation *combiner) {
-  return isa<arith::AddFOp, arith::AddIOp, arith::MulFOp, arith::MulIOp,
-             arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-             arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
-             arith::MinUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp>(
-             combiner) &&
-         arith::getNeutralElement(combiner).has_value();
+Operation *baechi::associativeCombinerOf(linalg::LinalgOp op, unsigned result) {
+  SmallVector<Operation *, 4> combiners;
+  if (!matchReduction(op.getRegionOutputArgs(), result, combiners) ||
+      combiners.size() != 1)
+    return nullptr;
+  Operation *combiner = combiners.front();
+  bool isAssociative =
+      isa<arith::AddFOp, arith::AddIOp, arith::MulFOp, arith::MulIOp,
+          arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+          arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
+          arith::MinUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp>(combiner);
+  return isAssociative && arith::getNeutralElement(combiner) ? combiner
+                                                             : nullptr;
 }
 
 static bool findCombiners(linalg::LinalgOp op, OperationCut &cut) {
   for (unsigned result = 0; result < op->getNumResults(); ++result) {
-    SmallVector<Operation *, 4> combiners;
-    if (!matchReduction(op.getRegionOutputArgs(), result, combiners) ||
-        combiners.size() != 1 || !isAssociative(combiners.front()))
+    Operation *combiner = associativeCombinerOf(op, result);
+    if (!combiner)
       return false;
-    cut.combiners.push_back(combiners.front());
+    cut.combiners.push_back(combiner);
   }
   return true;
 }

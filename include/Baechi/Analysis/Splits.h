@@ -100,6 +100,11 @@ std::optional<OperationCut> cutAlongLoop(mlir::Operation *op, unsigned loop);
 /// Sizes of \p pieces of \p extent; the first ones take what is left over.
 llvm::SmallVector<int64_t> evenPieces(int64_t extent, int64_t pieces);
 
+/// What reduces a result of \p op, if that is one operation whose terms may be
+/// joined in any order, but for rounding; else null.
+mlir::Operation *associativeCombinerOf(mlir::linalg::LinalgOp op,
+                                       unsigned result);
+
 } // namespace baechi
 
 #endif // BAECHI_ANALYSIS_SPLITS_H

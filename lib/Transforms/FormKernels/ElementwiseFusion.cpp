@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/Splits.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -359,6 +360,14 @@ static SmallVector<unsigned> loopsOfLargestInput(GenericOp op) {
   return order;
 }
 
+/// Whether terms in another order give another result, not only another
+/// rounding.
+static bool dependsOnOrder(GenericOp op) {
+  return llvm::any_of(llvm::seq(op->getNumResults()), [&](unsigned result) {
+    return !associativeCombinerOf(op, result);
+  });
+}
+
 void formkernels::reorderReductions(func::FuncOp step) {
   SmallVector<GenericOp> reductions;
   step.walk([&](GenericOp op) {
@@ -368,7 +377,7 @@ void formkernels::reorderReductions(func::FuncOp step) {
   IRRewriter rewriter(step.getContext());
   for (GenericOp op : reductions) {
     SmallVector<unsigned> order = loopsOfLargestInput(op);
-    if (isExact(step))
+    if (isExact(step) || dependsOnOrder(op))
       keepReductionOrder(op, order);
     if (llvm::is_sorted(order))
       continue;
