@@ -301,6 +301,14 @@ REFUSALS = {
         ),
         "storage_order = 1 is not supported: leave it out",
     ),
+    "scales": (
+        model(
+            17,
+            "net (uint8[1, 2, 5, 5] x, int8[3, 2, 3, 3] w, float s, uint8 z, float[3] t, int8[3] u,"
+            " int32[3] b) => (uint8[1, 3, 3, 3] y) { y = QLinearConv(x, s, z, w, t, u, s, z, b) }",
+        ),
+        "a bias beside a scale a channel: DequantizeLinear, Conv, QuantizeLinear",
+    ),
     "uneven": (
         model(
             17,
@@ -437,3 +445,19 @@ def test_batch_normalization_that_trains_is_refused():
     )
     with pytest.raises(ImportFailure, match="it would train: export the model for inference"):
         compile(made)
+
+
+@needs_tools
+def test_bytes_have_no_sign():
+    s, z, r = np.float32([0.5, 0.25, 2, 1]), np.uint8([128, 0, 255, 7]), np.float32([1, 0.5, 3])
+    made = model(
+        17,
+        "net (uint8[3, 4] x) => (uint8[3, 4] a, float[3, 4] b, float[3, 4] c) { a = Abs(x) "
+        "b = DequantizeLinear<axis = 1>(x, s, z) c = DequantizeLinear<axis = -2>(x, r) }",
+        s=s,
+        z=z,
+        r=r,
+    )
+    x = np.uint8([[0, 127, 128, 255], [200, 1, 254, 7], [129, 3, 100, 99]])
+    wide = x.astype(np.float32)
+    compare(made, [x, (wide - z) * s, wide * r[:, None]], x=x)

@@ -33,6 +33,28 @@ def _sign(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Where", build.add("IsNaN", x), x, sign, output=node.output[0])
 
 
+def _abs(node: onnx.NodeProto, build: Builder) -> None:
+    """torch-mlir takes all integers for signed ones."""
+    if not np.issubdtype(build.dtype, np.unsignedinteger):
+        return build.keep()
+    build.add("Identity", node.input[0], output=node.output[0])
+
+
+def _dequantize(node: onnx.NodeProto, build: Builder) -> None:
+    """With a scale an index of a dimension torch-mlir takes bytes for signed ones."""
+    x, scale, zero = node.input[0], node.input[1], given(node, 2)
+    shape, scales = build.shape(x), build.shape(scale)
+    if not shape or len(scales) != 1 or attributes(node).get("block_size", 0):
+        return build.keep()
+    form = [1] * len(shape)
+    form[attributes(node).get("axis", 1)] = scales[0]
+    wide = onnx.helper.np_dtype_to_tensor_dtype(build.type(scale))
+    y = build.add("Cast", x, to=wide)
+    if zero:
+        y = build.add("Sub", y, build.reshape(build.add("Cast", zero, to=wide), form))
+    build.add("Mul", y, build.reshape(scale, form), output=node.output[0])
+
+
 def _extreme(node: onnx.NodeProto, build: Builder) -> None:
     """NaN where any element is NaN."""
     if not build.floating or len(node.input) < 2:
@@ -161,11 +183,13 @@ def _group_normalization(node: onnx.NodeProto, build: Builder) -> None:
 
 
 EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
+    "Abs": _abs,
     "ArgMax": _arg,
     "ArgMin": _arg,
     "BatchNormalization": _batch_normalization,
     "BitShift": _bit_shift,
     "Clip": _clip,
+    "DequantizeLinear": _dequantize,
     "Div": _quotient,
     "Gelu": _gelu,
     "GroupNormalization": _group_normalization,

@@ -55,6 +55,14 @@ def _quantized_matmul(node: onnx.NodeProto, build: Builder) -> None:
     build.keep()
 
 
+def _quantized_conv(node: onnx.NodeProto, build: Builder) -> None:
+    """torch-mlir takes a bias of several scales for one of the first."""
+    several = int(np.prod(build.shape(node.input[4]) or [1])) > 1
+    if several and given(node, 8):
+        build.refuse("a bias beside a scale a channel: DequantizeLinear, Conv, QuantizeLinear")
+    build.keep()
+
+
 def _slice(node: onnx.NodeProto, build: Builder) -> None:
     """Backwards by Gather: linalg's slices have positive steps."""
     shape = build.shape(node.input[0])
@@ -116,6 +124,7 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Einsum": _einsum,
     "MatMul": _matmul,
     "Pad": _pad,
+    "QLinearConv": _quantized_conv,
     "QLinearMatMul": _quantized_matmul,
     "Slice": _slice,
 }
