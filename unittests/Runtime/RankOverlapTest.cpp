@@ -117,6 +117,20 @@ protected:
              baechi_await_recv(context, 0, 0);
     };
   }
+
+  /// The same, but that a device fails in the third step.
+  void buildFailingChain(int32_t culprit) {
+    buildChain();
+    auto inner = bodies[culprit];
+    auto step = std::make_shared<int>(0);
+    bodies[culprit] = [=](Context context, char *arena) {
+      baechi_operator_begin(context, 0);
+      if (++*step == 3)
+        return baechi_fail(context, "out of paper");
+      baechi_operator_end(context, 0);
+      return inner(context, arena);
+    };
+  }
 };
 
 TEST_F(RankOverlapTest, ResultsAreThoseOfSeparateSteps) {
@@ -351,16 +365,7 @@ TEST_F(RankOverlapTest, ALinkThatIsCutForASecondAndASlowRankLoseNothing) {
 TEST_F(RankOverlapTest, AFailureEndsAllStepsOnAllRanks) {
   for (int32_t culprit : {0, 1}) {
     build(2);
-    buildChain();
-    auto inner = bodies[culprit];
-    auto step = std::make_shared<int>(0);
-    bodies[culprit] = [=](Context context, char *arena) {
-      baechi_operator_begin(context, 0);
-      if (++*step == 3)
-        return baechi_fail(context, "out of paper");
-      baechi_operator_end(context, 0);
-      return inner(context, arena);
-    };
+    buildFailingChain(culprit);
     std::string number = std::to_string(culprit);
     run([&](Session &session) {
       std::string error = session.steps(1000).message();
@@ -377,16 +382,7 @@ TEST_F(RankOverlapTest, AFailureEndsAllStepsOnAllRanks) {
 TEST_F(RankOverlapTest, AFailureEndsAllCallsOnAllRanks) {
   for (int32_t culprit : {0, 1}) {
     build(2);
-    buildChain();
-    auto inner = bodies[culprit];
-    auto step = std::make_shared<int>(0);
-    bodies[culprit] = [=](Context context, char *arena) {
-      baechi_operator_begin(context, 0);
-      if (++*step == 3)
-        return baechi_fail(context, "out of paper");
-      baechi_operator_end(context, 0);
-      return inner(context, arena);
-    };
+    buildFailingChain(culprit);
     std::string number = std::to_string(culprit);
     run([&](Session &session) {
       Calls calls(10, std::vector<std::vector<const void *>>(1000),

@@ -36,15 +36,6 @@ constexpr int64_t kMostOwners = 64, kLeastIterations = 8;
 /// Bytes of the owners' own buffers, together.
 constexpr int64_t kMostOfOwners = 1 << 20;
 
-/// Of buffers.
-constexpr int64_t kAlignment = 64;
-
-int64_t bytesOfBuffer(MemRefType type) {
-  return llvm::alignTo(type.getNumElements() *
-                           llvm::divideCeil(type.getElementTypeBitWidth(), 8),
-                       kAlignment);
-}
-
 /// How an operand moves with the last loop of an operation.
 enum class Along { Columns, Nothing, Other };
 
@@ -291,7 +282,7 @@ void ColumnCode::emitBuffer(memref::AllocOp alloc) {
   OpBuilder entry = OpBuilder::atBlockBegin(&kernel.getBody().front());
   auto allocate = [&](MemRefType type) -> Value {
     return memref::AllocOp::create(entry, alloc.getLoc(), type,
-                                   entry.getI64IntegerAttr(kAlignment));
+                                   entry.getI64IntegerAttr(kBufferAlignment));
   };
   if (columns.owners == 1)
     return code.map(alloc, code.value(allocate(alloc.getType())));

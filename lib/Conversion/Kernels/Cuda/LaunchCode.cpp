@@ -159,6 +159,12 @@ Value LaunchCode::inScratch(MemRefType type, int64_t bytes) {
                                 ValueRange());
 }
 
+int64_t baechi::bytesOfBuffer(MemRefType type) {
+  return llvm::alignTo(type.getNumElements() *
+                           llvm::divideCeil(type.getElementTypeBitWidth(), 8),
+                       kBufferAlignment);
+}
+
 Value LaunchCode::shared(MemRefType type, int64_t most) {
   for (Value &known : freeShared)
     if (known.getType() == type) {
@@ -166,10 +172,7 @@ Value LaunchCode::shared(MemRefType type, int64_t most) {
       freeShared.erase(&known);
       return again;
     }
-  int64_t bytes =
-      llvm::alignTo(type.getNumElements() *
-                        llvm::divideCeil(type.getElementTypeBitWidth(), 8),
-                    64);
+  int64_t bytes = bytesOfBuffer(type);
   if (usedShared + warps * bytes > most)
     return inScratch(type, bytes);
   usedShared += warps * bytes;

@@ -24,6 +24,11 @@ enum class Executor { Device, Ascending, Descending };
 constexpr int64_t kWarp = 32;
 /// Bytes of shared memory that every device gives a block.
 constexpr int64_t kSharedOfBlock = 48 << 10;
+/// Of buffers in shared memory, of arguments, and of what lies in the scratch.
+constexpr int64_t kBufferAlignment = 64;
+
+/// The bytes of a buffer of static shape, up to where another may begin.
+int64_t bytesOfBuffer(mlir::MemRefType type);
 
 /// The code of one launch, which all its blocks run. A block runs sections one
 /// after the other; within a section its threads run side by side, and what one

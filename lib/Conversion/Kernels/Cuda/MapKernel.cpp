@@ -24,12 +24,6 @@ constexpr int64_t kWarpsOfBlock = 4, kLeastRowsOfWarps = 528;
 /// Blocks with buffers of their own in the scratch.
 constexpr int64_t kMostLargeBlocks = 264;
 
-int64_t bytesOf(MemRefType type) {
-  return llvm::alignTo(type.getNumElements() *
-                           llvm::divideCeil(type.getElementTypeBitWidth(), 8),
-                       64);
-}
-
 /// Work that threads share out; all else is computed alike by all of them.
 bool isShared(Operation *op) {
   return isa<linalg::GenericOp, memref::StoreOp, memref::AllocOp>(op);
@@ -122,7 +116,7 @@ int64_t sharedFor(ArrayRef<Operation *> ops, int64_t threads) {
   for (Operation *outer : ops)
     outer->walk([&](Operation *op) {
       if (auto alloc = dyn_cast<memref::AllocOp>(op))
-        buffers += bytesOf(alloc.getType());
+        buffers += bytesOfBuffer(alloc.getType());
       auto work = dyn_cast<linalg::GenericOp>(op);
       if (!work || work.getNumReductionLoops() == 0)
         return;
@@ -134,7 +128,7 @@ int64_t sharedFor(ArrayRef<Operation *> ops, int64_t threads) {
     });
   int64_t sums = 0;
   for (auto [type, count] : results)
-    sums += count * bytesOf(MemRefType::get({threads}, type));
+    sums += count * bytesOfBuffer(MemRefType::get({threads}, type));
   return std::min(buffers, kMostShared) + sums;
 }
 
@@ -243,7 +237,7 @@ LogicalResult Mapper::launchRows(scf::ForOp outermost) {
   scf::ForOp innermost = nest.loops.back();
   int64_t bytes = 0;
   innermost.walk(
-      [&](memref::AllocOp alloc) { bytes += bytesOf(alloc.getType()); });
+      [&](memref::AllocOp alloc) { bytes += bytesOfBuffer(alloc.getType()); });
   int64_t blocks =
       bytes > kMostShared ? std::min(nest.rows, kMostLargeBlocks) : nest.rows;
   int64_t threads = threadsFor(innermost.getOperation(), 512);

@@ -8,6 +8,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Internal.h"
+#include "LaunchCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -17,9 +18,6 @@
 
 using namespace mlir;
 using namespace baechi;
-
-/// Of buffers in shared memory, of arguments, and of what lies in the scratch.
-static constexpr int64_t kBufferAlignment = 64;
 
 /// `name` as PTX can write it.
 static std::string identifier(StringRef name) {
@@ -130,17 +128,12 @@ baechi::outlineLaunches(ModuleOp functions,
 //===----------------------------------------------------------------------===//
 
 LogicalResult baechi::placeInScratch(func::FuncOp kernel) {
-  constexpr int64_t kAlignment = 64;
   OpBuilder builder(kernel.getContext());
   SmallVector<std::pair<memref::AllocOp, int64_t>> placed;
   int64_t bytes = 0;
   for (auto alloc : kernel.getOps<memref::AllocOp>()) {
-    MemRefType type = alloc.getType();
     placed.emplace_back(alloc, bytes);
-    bytes +=
-        llvm::alignTo(type.getNumElements() *
-                          llvm::divideCeil(type.getElementTypeBitWidth(), 8),
-                      kAlignment);
+    bytes += bytesOfBuffer(alloc.getType());
   }
   if (failed(kernel.insertArgument(
           kernel.getNumArguments(),
