@@ -18,6 +18,7 @@
 #include "Baechi/Placement/Model/Nodes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
+#include "Baechi/Transforms/Replicas/Passes.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
@@ -81,6 +82,13 @@ llvm::Error Compilation::readModel() {
     return diagnosed();
   if (failed(partitionLoops(*uncut, asked)))
     return diagnosed();
+  // What replicas have is written in the program.
+  FailureOr<func::FuncOp> step = findFuncStep(*uncut);
+  if (failed(step))
+    return diagnosed();
+  if (int64_t written = writtenReplicas(*step);
+      written > 1 && asked.replicas < 2)
+    asked.replicas = unsigned(written);
   readChecks();
   if (llvm::Error error = undoCheckpoints())
     return error;

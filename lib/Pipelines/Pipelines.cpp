@@ -52,6 +52,7 @@ void baechi::populateOutlining(OpPassManager &manager,
                                const CudaProductOptions *products,
                                const SplitChoice &splits, SplitReport *report) {
   manager.addPass(createInlineStep());
+  manager.addPass(createExpandReplicas());
   if (splits.exact)
     manager.addPass(createFixSums());
   if (!splits.asked.empty()) {
