@@ -51,8 +51,8 @@ void baechi::populateForming(OpPassManager &manager,
 void baechi::populateOutlining(OpPassManager &manager,
                                const CudaProductOptions *products,
                                const SplitChoice &splits, SplitReport *report) {
-  manager.addPass(createInlineStep());
   manager.addPass(createExpandReplicas());
+  manager.addPass(createInlineStep());
   if (splits.exact)
     manager.addPass(createFixSums());
   if (!splits.asked.empty()) {

@@ -159,3 +159,15 @@ func.func @unknown(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
   %0 = "stablehlo.collective_broadcast"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func private @called(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@below {{is not in the step itself: inline the function that it is in}}
+  %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @step(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  %0 = call @called(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

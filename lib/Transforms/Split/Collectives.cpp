@@ -59,7 +59,9 @@ using Groups = SmallVector<SmallVector<int64_t>>;
 
 static DenseIntElementsAttr tableOf(Operation *op, StringRef name) {
   auto table = op->getAttrOfType<DenseIntElementsAttr>(name);
-  return table && table.getType().getRank() == 2 ? table : nullptr;
+  bool isTable = table && table.getType().getRank() == 2 &&
+                 table.getElementType().isSignlessInteger(64);
+  return isTable ? table : nullptr;
 }
 
 /// Rows of numbers; -1 fills rows that are shorter.
@@ -161,7 +163,8 @@ static Operation *combinerOf(Operation *op, Type element, Block &scratch) {
 static std::optional<unsigned> dimOf(Operation *op, StringRef name,
                                      int64_t rank) {
   auto attr = op->getAttrOfType<IntegerAttr>(name);
-  if (!attr || attr.getInt() < 0 || attr.getInt() >= rank)
+  if (!attr || !attr.getType().isSignlessInteger(64) || attr.getInt() < 0 ||
+      attr.getInt() >= rank)
     return std::nullopt;
   return unsigned(attr.getInt());
 }

@@ -36,9 +36,9 @@ static bool isNumber(Operation *op) {
   return name == "stablehlo.replica_id" || name == "stablehlo.partition_id";
 }
 
-static bool hasStableHlo(func::FuncOp step) {
-  return step
-      .walk([](Operation *op) {
+static bool hasStableHlo(Operation *around) {
+  return around
+      ->walk([](Operation *op) {
         return isOfStableHlo(op) ? WalkResult::interrupt()
                                  : WalkResult::advance();
       })
@@ -50,18 +50,13 @@ static int64_t countReplicas(func::FuncOp step) {
   int64_t count = 1;
   for (StringRef name : {"mhlo.num_replicas", "mhlo.num_partitions"})
     if (auto said =
-            step->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(name))
+            step->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(name);
+        said && said.getType().isSignlessInteger(32))
       count = std::max(count, said.getInt());
   if (count == 1)
     step.walk(
         [&](Operation *op) { count = std::max(count, replicasNamedBy(op)); });
   return count;
-}
-
-int64_t baechi::writtenReplicas(func::FuncOp step) {
-  if (auto written = step->getAttrOfType<IntegerAttr>(kReplicas))
-    return written.getInt();
-  return hasStableHlo(step) ? countReplicas(step) : 1;
 }
 
 namespace {
@@ -280,6 +275,8 @@ struct ExpandReplicas
     FailureOr<func::FuncOp> step = findFuncStep(getOperation());
     if (failed(step))
       return signalPassFailure();
+    if (failed(checkOthers(*step)))
+      return signalPassFailure();
     if (!hasStableHlo(*step))
       return markAllAnalysesPreserved();
     int64_t replicas = countReplicas(*step);
@@ -289,6 +286,22 @@ struct ExpandReplicas
     }
     if (failed(Expander(*step, replicas).run()))
       signalPassFailure();
+  }
+
+private:
+  /// What is called is one operation of a replica.
+  LogicalResult checkOthers(func::FuncOp step) {
+    WalkResult walked =
+        getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+          if (op == step.getOperation())
+            return WalkResult::skip();
+          if (!isOfStableHlo(op))
+            return WalkResult::advance();
+          op->emitOpError("is not in the step itself: inline the function "
+                          "that it is in");
+          return WalkResult::interrupt();
+        });
+    return failure(walked.wasInterrupted());
   }
 };
 } // namespace

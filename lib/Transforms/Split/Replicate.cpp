@@ -94,23 +94,34 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
              "written along";
       return signalPassFailure();
     }
-    Storage storage = storeWrittenParts(step, written);
-    markExchanges(step);
-    if (report)
-      describeStorage(storage, *report);
+    SplitReport::Class found;
+    Storage storage = storeWrittenParts(step, written, found);
+    llvm::DenseMap<Operation *, int64_t> sides = replicaSides(step);
+    found.operations = int64_t(sides.size());
+    found.reductions = markExchanges(step, sides);
+    if (!report)
+      return;
+    if (!found.sizes.empty())
+      report->classes.push_back(std::move(found));
+    describeStorage(storage, *report);
   }
 
   /// What joins values of several replicas: no product of one starts from
   /// another's.
-  static void markExchanges(func::FuncOp step) {
-    llvm::DenseMap<Operation *, int64_t> sides = replicaSides(step);
+  static int64_t
+  markExchanges(func::FuncOp step,
+                const llvm::DenseMap<Operation *, int64_t> &sides) {
+    int64_t count = 0;
     for (auto join : step.getOps<linalg::GenericOp>())
       if (!sides.contains(join) &&
           llvm::any_of(join.getDpsInputs(), [&](Value value) {
             return sides.contains(value.getDefiningOp());
-          }))
+          })) {
         join->setAttr(BaechiDialect::kPartials,
                       UnitAttr::get(step.getContext()));
+        ++count;
+      }
+    return count;
   }
 
   /// What persons ask for may have other sizes.

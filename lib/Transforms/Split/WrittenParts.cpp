@@ -8,6 +8,7 @@
 
 #include "WrittenParts.h"
 #include "Baechi/Dialect/Replicas.h"
+#include "Describe.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -105,9 +106,11 @@ static SmallVector<Value> partsOf(Value value, int64_t replicas, unsigned &dim,
   return parts;
 }
 
-Storage split::storeWrittenParts(func::FuncOp step, int64_t replicas) {
+Storage split::storeWrittenParts(func::FuncOp step, int64_t replicas,
+                                 SplitReport::Class &cut) {
   OpBuilder builder(step.getContext());
   PieceTable table(builder);
+  Cut found;
   auto enter = [&](Value value, unsigned dim, ArrayRef<Value> pieces) {
     auto extent = cast<RankedTensorType>(value.getType()).getDimSize(dim);
     table.setPieces(value, SmallVector<int64_t>(replicas, extent / replicas),
@@ -117,10 +120,16 @@ Storage split::storeWrittenParts(func::FuncOp step, int64_t replicas) {
     unsigned dim = 0;
     if (!step.getArgAttr(argument.getArgNumber(), kBatched))
       continue;
-    if (SmallVector<Value> pieces = slicesOf(builder, argument, replicas, dim);
-        !pieces.empty())
-      enter(argument, dim, pieces);
+    SmallVector<Value> pieces = slicesOf(builder, argument, replicas, dim);
+    if (pieces.empty())
+      continue;
+    enter(argument, dim, pieces);
+    found.values[argument] = {dim};
+    if (found.sizes.empty())
+      found.sizes = table.layouts(argument).front().sizes;
   }
+  cut.along = describePlace(step, found) + ", as the step is written";
+  cut.sizes.assign(found.sizes.begin(), found.sizes.end());
   SmallVector<Operation *> gone;
   for (Value value : step.front().getTerminator()->getOperands()) {
     unsigned dim = 0;

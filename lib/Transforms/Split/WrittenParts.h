@@ -8,14 +8,17 @@
 #ifndef BAECHI_LIB_TRANSFORMS_SPLIT_WRITTENPARTS_H
 #define BAECHI_LIB_TRANSFORMS_SPLIT_WRITTENPARTS_H
 
+#include "Baechi/Transforms/SplitReport.h"
 #include "Storage.h"
 
 namespace baechi::split {
 
 /// Of a step that has its operations for each of \p replicas already, which
 /// read slices of batched arguments (`baechi.batched`): such arguments, and
-/// results that are put together of a part for each, become as many.
-Storage storeWrittenParts(mlir::func::FuncOp step, int64_t replicas);
+/// results that are put together of a part for each, become as many. \p cut is
+/// told what was found.
+Storage storeWrittenParts(mlir::func::FuncOp step, int64_t replicas,
+                          SplitReport::Class &cut);
 
 } // namespace baechi::split
 

@@ -19,10 +19,6 @@ namespace baechi {
 #define GEN_PASS_REGISTRATION
 #include "Baechi/Transforms/Replicas/Passes.h.inc"
 
-/// How many replicas \p step is written for, by `baechi.replicas` or by
-/// StableHLO's collectives; 1: for one device.
-int64_t writtenReplicas(mlir::func::FuncOp step);
-
 /// --baechi-replicate that also fills in \p report, unless it is null.
 std::unique_ptr<mlir::Pass> createReplicate(const ReplicateOptions &options,
                                             SplitReport *report);
