@@ -97,7 +97,8 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
     SplitReport::Class found;
     Storage storage = storeWrittenParts(step, written, found);
     llvm::DenseMap<Operation *, int64_t> sides = replicaSides(step);
-    found.operations = int64_t(sides.size());
+    found.operations = llvm::count_if(
+        sides, [](const auto &entry) { return entry.second == 0; });
     found.reductions = markExchanges(step, sides);
     if (!report)
       return;

@@ -158,7 +158,8 @@ def jit(
     replicas: N cuts the batch in N equal parts, each computed on a device of its own, adds
         their gradients in the replicas' order, and updates each parameter that is donated at
         one owner; the same bits on any number of devices. `split={"x": (0, N)}` names the
-        batch's arguments where they are not found (docs/replicas.md).
+        batch's arguments where they are not found. A step of `jax.shard_map` or `jax.pmap` has
+        as many as its mesh says (docs/replicas.md).
     exchange: between replicas, donated parameters are sent as soon as they are new and awaited
         by the next call, and messages go in this order: `fifo` (as they are ready), `slices`
         (the same, in slices), `tictac` (what the next call uses first) or `p3` (the same, in
