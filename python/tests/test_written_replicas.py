@@ -91,6 +91,18 @@ def test_replicas_have_devices_and_parameters_owners() -> None:
     assert len(owners) == 3
 
 
+def test_what_is_done_before_a_batch_is_cut_is_done_to_parts() -> None:
+    mesh = AbstractMesh((2,), ("batch",))
+    mapped = jax.shard_map(
+        lambda x: lax.psum(x.T @ x, "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
+    )
+    x = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+    step = baechi.jit(lambda x: mapped((x - 1) / 2), machine="host:2", **OPTIONS)
+    scaled = (x - 1) / 2
+    np.testing.assert_allclose(step(x), scaled.T @ scaled, rtol=1e-5)
+    assert [step.placement[f"x.piece{i}"] for i in range(2)] == ["host0", "host1"]
+
+
 def test_sums_are_those_of_replicas_in_pairs() -> None:
     """In the replicas' order, whatever it is that they add: bit for bit."""
     random = np.random.default_rng(5)

@@ -260,6 +260,25 @@ def loops(mesh: Any) -> Callable[..., Any]:
     return step
 
 
+def scaled(mesh: Any) -> Callable[..., Any]:
+    """With what is done to the batch before it is cut, and to gradients of all replicas."""
+    specs = (P(), P("batch"), P("batch"))
+
+    def gradients(params: Any, x: Any, y: Any) -> Any:
+        loss, own = jax.value_and_grad(loss_of)(params, x, y)
+        return lax.pmean((loss, own), "batch")
+
+    def step(params: Any, x: Any, y: Any) -> Any:
+        x = jnp.maximum((x - 0.25) / 2, -1)
+        of_replicas = jax.shard_map(
+            gradients, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False
+        )
+        loss, own = of_replicas(params, x, y)
+        return updated(params, own), loss + x.mean()
+
+    return step
+
+
 def two_axes(mesh: Any) -> Callable[..., Any]:
     """A product whose factors are cut along different axes."""
 
@@ -287,6 +306,7 @@ STEPS = {
     "dropout": Step(dropout, (parameters(), *batch(), np.uint32(7)), 1),
     "collectives": Step(collectives, (batch()[0],)),
     "loops": Step(loops, (parameters()["in"], batch()[0])),
+    "scaled": Step(scaled, (parameters(), *batch()), 1),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
 }
 

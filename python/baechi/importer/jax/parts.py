@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from baechi.importer.jax.collectives import Mesh
@@ -49,6 +51,7 @@ class Parts:
 
     def __init__(self, values: list[Any], spec: Spec, mesh: Mesh):
         self.values, self.spec, self.mesh = values, spec, mesh
+        self.ndim = len(spec.dims)
         self._whole: Any = None
 
     def whole(self) -> Any:
@@ -69,12 +72,56 @@ def _assembled(parts: dict[tuple[int, ...], Any], at: tuple[int, ...], sizes: An
     return jnp.concatenate(along, axis=dim) if len(along) > 1 else along[0]
 
 
+class Elementwise:
+    """What is computed for each element by itself: of a part where a part is read."""
+
+    def __init__(self, compute: Callable[..., Any], operands: Sequence[Any]):
+        self._compute, self.operands = compute, operands
+        self._whole: Any = None
+        self._parts: dict[Spec, list[Any]] = {}
+
+    def whole(self) -> Any:
+        if self._whole is None:
+            self._whole = self._compute(*map(whole, self.operands))
+        return self._whole
+
+    def split(self, spec: Spec, mesh: Mesh) -> list[Any]:
+        if spec not in self._parts:
+            parts = [
+                split(value, spec, mesh) if np.ndim(value) else [value] * mesh.count
+                for value in self.operands
+            ]
+            made: dict[tuple[int, ...], Any] = {}
+            for replica, own in enumerate(zip(*parts, strict=True)):
+                at = spec.at(replica, mesh)
+                if at not in made:
+                    made[at] = self._compute(*own)
+            self._parts[spec] = [made[spec.at(r, mesh)] for r in range(mesh.count)]
+        return self._parts[spec]
+
+    @property
+    def ndim(self) -> int:
+        return max(np.ndim(value) for value in self.operands)
+
+
+def whole(value: Any) -> Any:
+    return value.whole() if isinstance(value, Parts | Elementwise) else value
+
+
+def sources(value: Any) -> list[Any]:
+    """The arrays that are cut where a value is."""
+    if isinstance(value, Elementwise):
+        return [each for operand in value.operands for each in sources(operand)]
+    return [] if isinstance(value, Parts) else [value]
+
+
 def split(value: Any, spec: Spec, mesh: Mesh) -> list[Any]:
     """Each replica's part of an array; those that have the same part have the same object."""
-    if isinstance(value, Parts):
-        if (value.spec, value.mesh) == (spec, mesh):
-            return value.values
-        value = value.whole()
+    if isinstance(value, Parts) and (value.spec, value.mesh) == (spec, mesh):
+        return value.values
+    if isinstance(value, Elementwise):
+        return value.split(spec, mesh)
+    value = whole(value)
     sizes = spec.sizes(mesh)
     made: dict[tuple[int, ...], Any] = {}
     parts = []

@@ -22,13 +22,19 @@ from baechi.common import users
 from baechi.importer.common.errors import ImportFailure, Unsupported
 from baechi.importer.jax import collectives, jaxprs, lockstep
 from baechi.importer.jax.collectives import Mesh
-from baechi.importer.jax.parts import Parts, Spec, spec_of, split
+from baechi.importer.jax.parts import Elementwise, Parts, Spec, sources, spec_of, split, whole
 
 # One for each replica; those that are the same are the same object.
 Values = list[Any]
 
 _CONTROL_FLOW = {"scan", "while", "cond"}
 _SHARDINGS = ("sharding", "out_sharding")
+# What comes before a batch is cut, as its scaling, is computed of the parts.
+_ELEMENTWISE = {
+    *("add", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "clamp", "integer_pow"),
+    *("pow", "square", "sqrt", "rsqrt", "exp", "log", "tanh", "logistic", "floor", "round"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "select_n", "convert_element_type"),
+}
 
 
 def needed(jaxpr: core.Jaxpr) -> bool:
@@ -61,7 +67,7 @@ class Unrolled:
         self.replicas = max(evaluator.counts, default=1)
         cut = evaluator.cut.get(self.replicas, [])
         self.batched = [i for i, arg in enumerate(args) if any(arg is each for each in cut)]
-        return [_whole(result) for [result] in results]
+        return [whole(result) for [result] in results]
 
 
 def unrolled(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +152,7 @@ class _Evaluator:
             key = tuple(map(id, own)) if not eqn.effects else (replica,)
             if key not in made:
                 with _named(eqn):
-                    made[key] = _bind(eqn, params, [_whole(value) for value in own])
+                    made[key] = _bind(eqn, params, [whole(value) for value in own])
             results.append(made[key])
         return _transposed(results, len(eqn.outvars))
 
@@ -164,15 +170,26 @@ class _Step(_Evaluator):
             return [[result] for result in self._replicated(eqn, [v for [v] in operands])]
         return super().apply(eqn, operands)
 
+    def plain(self, eqn: Any, operands: list[Values]) -> list[Values]:
+        shapes = {v.aval.shape for v in eqn.invars if v.aval.shape}
+        if eqn.primitive.name not in _ELEMENTWISE or shapes != {eqn.outvars[0].aval.shape}:
+            return super().plain(eqn, operands)
+
+        def compute(*values: Any) -> Any:
+            [[result]] = super(_Step, self).plain(eqn, [[value] for value in values])
+            return result
+
+        return [[Elementwise(compute, [value for [value] in operands])]]
+
     def is_rewritten(self, eqn: Any) -> bool:
         return any(map(needed, jaxprs.bodies(eqn)))
 
     def control(self, eqn: Any, operands: list[Values]) -> list[Values]:
-        whole = [[_whole(value)] for [value] in operands]
-        return lockstep.apply(eqn, whole, self._within, 1)
+        wholes = [[whole(value)] for [value] in operands]
+        return lockstep.apply(eqn, wholes, self._within, 1)
 
     def _within(self, jaxpr: Any, consts: Any, args: Sequence[Values]) -> list[Values]:
-        return [[_whole(v)] for [v] in self.evaluate(jaxpr, consts, args)]
+        return [[whole(v)] for [v] in self.evaluate(jaxpr, consts, args)]
 
     def _replicated(self, eqn: Any, operands: list[Any]) -> list[Any]:
         manual = eqn.params["manual_axes"]
@@ -185,7 +202,7 @@ class _Step(_Evaluator):
             parts = spec.count(mesh)
             if parts > 1:
                 self.counts.add(parts)
-                self.cut.setdefault(parts, []).append(value)
+                self.cut.setdefault(parts, []).extend(sources(value))
         self.counts.add(1 if self.counts else mesh.count)
         with _named(eqn):
             results = _Replicas(mesh, range(mesh.count)).evaluate(body, [], args)
@@ -292,10 +309,6 @@ def _refused(eqn: Any, reason: str) -> ImportFailure:
 def _transposed(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
     """The columns of some rows, `count`, also where there are no rows."""
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
-
-
-def _whole(value: Any) -> Any:
-    return value.whole() if isinstance(value, Parts) else value
 
 
 def _bind(eqn: Any, params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
