@@ -109,3 +109,33 @@ func.func @alone(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = math.exp %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// What StableHLO's own lowering to linalg leaves.
+
+// CHECK-LABEL: func.func @lowered(
+// CHECK: linalg.generic {{.*}} {baechi.partials}
+// CHECK: arith.maxui
+// CHECK: %[[C1:.*]] = arith.constant dense<1> : tensor<i32>
+// CHECK: math.absi %[[C1]] : tensor<i32>
+// CHECK-NOT: stablehlo
+// CHECK-NOT: cast
+func.func @lowered(%x: tensor<4xi32> {baechi.batched}) -> (tensor<4xi32>, tensor<4xi32>) {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %e = tensor.empty() : tensor<i32>
+    %s = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []} ins(%a, %b : tensor<i32>, tensor<i32>) outs(%e : tensor<i32>) {
+    ^bb0(%c: i32, %d: i32, %o: i32):
+      %m = arith.maxui %c, %d : i32
+      linalg.yield %m : i32
+    } -> tensor<i32>
+    "stablehlo.return"(%s) : (tensor<i32>) -> ()
+  }) : (tensor<4xi32>) -> tensor<4xi32>
+  %1 = "stablehlo.replica_id"() : () -> tensor<ui32>
+  %2 = builtin.unrealized_conversion_cast %1 : tensor<ui32> to tensor<i32>
+  %3 = math.absi %2 : tensor<i32>
+  %e = tensor.empty() : tensor<4xi32>
+  %4 = linalg.broadcast ins(%3 : tensor<i32>) outs(%e : tensor<4xi32>) dimensions = [0]
+  return %0, %4 : tensor<4xi32>, tensor<4xi32>
+}

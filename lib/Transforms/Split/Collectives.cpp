@@ -15,6 +15,7 @@
 #include "Collectives.h"
 #include "Pieces.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -113,40 +114,72 @@ static FailureOr<Groups> groupsOf(Operation *op, int64_t replicas) {
   return groups;
 }
 
-/// What \p op joins two numbers with, as an operation on \p element in \p
-/// scratch; null where it is not known.
-static Operation *combinerOf(Operation *op, Type element, Block &scratch) {
-  if (op->getNumRegions() != 1 || op->getRegion(0).getBlocks().size() != 1)
-    return nullptr;
-  Block &body = op->getRegion(0).front();
-  if (body.getOperations().size() != 2 || body.getNumArguments() != 2)
-    return nullptr;
-  Operation &join = body.front();
-  bool areArguments =
-      join.getNumOperands() == 2 && join.getNumResults() == 1 &&
-      join.getOperand(0) != join.getOperand(1) &&
-      llvm::all_of(join.getOperands(), llvm::IsaPred<BlockArgument>) &&
-      llvm::equal(body.back().getOperands(), join.getResults());
+/// Both arguments of \p block, in any order.
+static bool areArgumentsOf(Block &block, ValueRange values) {
+  return values.size() == 2 && values[0] != values[1] &&
+         llvm::all_of(values, [&](Value value) {
+           auto argument = dyn_cast<BlockArgument>(value);
+           return argument && argument.getOwner() == &block &&
+                  argument.getArgNumber() < 2;
+         });
+}
+
+/// arith's name for an operation of StableHLO that joins two numbers; empty
+/// for another.
+static StringRef arithOf(StringRef name, Type element) {
   bool isFloat = isa<FloatType>(element), isBool = element.isInteger(1);
-  if (!areArguments || !(isFloat || element.isSignlessInteger()))
-    return nullptr;
   auto choose = [&](StringRef floats, StringRef integers, StringRef bools) {
     return isFloat ? floats : isBool ? bools : integers;
   };
-  StringRef name =
-      llvm::StringSwitch<StringRef>(join.getName().getStringRef())
-          .Case("stablehlo.add",
-                choose("arith.addf", "arith.addi", "arith.ori"))
-          .Case("stablehlo.multiply",
-                choose("arith.mulf", "arith.muli", "arith.andi"))
-          .Case("stablehlo.maximum",
-                choose("arith.maximumf", "arith.maxsi", "arith.ori"))
-          .Case("stablehlo.minimum",
-                choose("arith.minimumf", "arith.minsi", "arith.andi"))
-          .Case("stablehlo.and", choose("", "arith.andi", "arith.andi"))
-          .Case("stablehlo.or", choose("", "arith.ori", "arith.ori"))
-          .Case("stablehlo.xor", choose("", "arith.xori", "arith.xori"))
-          .Default("");
+  return llvm::StringSwitch<StringRef>(name)
+      .Case("stablehlo.add", choose("arith.addf", "arith.addi", "arith.ori"))
+      .Case("stablehlo.multiply",
+            choose("arith.mulf", "arith.muli", "arith.andi"))
+      .Case("stablehlo.maximum",
+            choose("arith.maximumf", "arith.maxsi", "arith.ori"))
+      .Case("stablehlo.minimum",
+            choose("arith.minimumf", "arith.minsi", "arith.andi"))
+      .Case("stablehlo.and", choose("", "arith.andi", "arith.andi"))
+      .Case("stablehlo.or", choose("", "arith.ori", "arith.ori"))
+      .Case("stablehlo.xor", choose("", "arith.xori", "arith.xori"))
+      .Default("");
+}
+
+/// The name of what \p op joins two numbers with, in arith; empty where it is
+/// not known. It is StableHLO's, or what its lowering makes of that.
+static StringRef combinerNameOf(Operation *op, Type element) {
+  if (op->getNumRegions() != 1 || !op->getRegion(0).hasOneBlock())
+    return "";
+  Block &body = op->getRegion(0).front();
+  if (body.empty() || body.back().getNumOperands() != 1 ||
+      body.getNumArguments() != 2)
+    return "";
+  Operation *join = body.back().getOperand(0).getDefiningOp();
+  if (!join || join->getBlock() != &body || join->getNumResults() != 1)
+    return "";
+  if (areArgumentsOf(body, join->getOperands()))
+    return arithOf(join->getName().getStringRef(), element);
+  auto generic = dyn_cast<linalg::GenericOp>(join);
+  if (!generic || generic.getNumLoops() != 0 ||
+      !areArgumentsOf(body, generic.getInputs()))
+    return "";
+  Operation *scalar =
+      generic.getBody()->getTerminator()->getOperand(0).getDefiningOp();
+  bool isKnown = scalar &&
+                 areArgumentsOf(*generic.getBody(), scalar->getOperands()) &&
+                 isa<arith::AddFOp, arith::AddIOp, arith::MulFOp, arith::MulIOp,
+                     arith::MaximumFOp, arith::MinimumFOp, arith::MaxSIOp,
+                     arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp,
+                     arith::AndIOp, arith::OrIOp, arith::XOrIOp>(scalar);
+  return isKnown ? scalar->getName().getStringRef() : "";
+}
+
+/// What \p op joins two numbers with, as an operation on \p element in \p
+/// scratch; null where it is not known.
+static Operation *combinerOf(Operation *op, Type element, Block &scratch) {
+  if (!isa<FloatType>(element) && !element.isSignlessInteger())
+    return nullptr;
+  StringRef name = combinerNameOf(op, element);
   if (name.empty())
     return nullptr;
   scratch.addArguments({element, element}, {op->getLoc(), op->getLoc()});

@@ -140,6 +140,10 @@ private:
   }
 
   LogicalResult expand(Operation *op) {
+    if (casts.contains(op)) {
+      gone.push_back(op);
+      return success();
+    }
     if (isNumber(op))
       return number(op);
     if (isOfStableHlo(op)) {
@@ -167,20 +171,31 @@ private:
     return success();
   }
 
+  /// StableHLO's own numbers have no sign, and what its lowering makes of their
+  /// readers casts them first.
   LogicalResult number(Operation *op) {
-    auto type = op->getNumResults() == 1
-                    ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
-                    : nullptr;
-    if (!type || type.getRank() != 0 ||
-        !type.getElementType().isSignlessInteger())
-      return op->emitOpError("has a result that is no tensor of one signless "
-                             "integer, which numbers of replicas are here");
-    Values &numbers = own[op->getResult(0)];
-    for (int64_t replica = 0; replica < replicas; ++replica)
-      numbers.push_back(arith::ConstantOp::create(
-          builder, op->getLoc(),
-          DenseElementsAttr::get(
-              type, builder.getIntegerAttr(type.getElementType(), replica))));
+    SmallVector<Value> numbers(op->getResults());
+    for (Operation *user : op->getUsers())
+      if (isa<UnrealizedConversionCastOp>(user) && user->getNumResults() == 1) {
+        numbers.push_back(user->getResult(0));
+        casts.insert(user);
+      }
+    bool isCast = llvm::all_of(
+        op->getUsers(), [&](Operation *user) { return casts.contains(user); });
+    for (Value value :
+         llvm::drop_begin(numbers, isCast && numbers.size() > 1)) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      if (!type || type.getRank() != 0 ||
+          !type.getElementType().isSignlessInteger())
+        return op->emitOpError("has a result that is no tensor of one signless "
+                               "integer, which numbers of replicas are here");
+      Values &each = own[value];
+      for (int64_t replica = 0; replica < replicas; ++replica)
+        each.push_back(arith::ConstantOp::create(
+            builder, op->getLoc(),
+            DenseElementsAttr::get(
+                type, builder.getIntegerAttr(type.getElementType(), replica))));
+    }
     gone.push_back(op);
     return success();
   }
@@ -264,6 +279,7 @@ private:
   OpBuilder builder;
   /// Of values that replicas have for themselves, each one's.
   llvm::DenseMap<Value, Values> own;
+  llvm::DenseSet<Operation *> casts; ///< of replicas' numbers
   SmallVector<Operation *> gone;
 };
 

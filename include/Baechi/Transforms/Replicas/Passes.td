@@ -16,8 +16,9 @@ def ExpandReplicas : Pass<"baechi-expand-replicas", "::mlir::ModuleOp"> {
     A step that is what one of N replicas computes, with StableHLO's collectives
     between them, becomes the step of all: each operation stands there once for
     each replica, and a collective is what it makes of all their values. The rest
-    of the step is lowered to linalg; collectives are in MLIR's generic form
-    (`"stablehlo.all_reduce"(%x)`), as JAX prints them. Known are `all_reduce`,
+    of the step is lowered to linalg, as `stablehlo-legalize-to-linalg` does, which
+    leaves collectives; they are in MLIR's generic form
+    (`--mlir-print-op-generic`). Known are `all_reduce`,
     `all_gather`, `reduce_scatter`, `all_to_all`, `collective_permute`,
     `replica_id` and `partition_id`, with groups; another, and one in a loop or a
     branch, is an error. Sums are of pairs of neighbours, in the order of the
