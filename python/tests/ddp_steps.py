@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+import baechi.torch
+
 RANKS, STEPS, BATCH = 2, 4, 16
 
 
@@ -134,10 +136,15 @@ def batches() -> list[tuple[Any, Any]]:
     ]
 
 
-def train(loop: Loop, rank: int) -> dict[str, Any]:
-    """DDP's own loop, as PyTorch's documentation has it."""
+def train(loop: Loop, rank: int, compiled: bool = False) -> dict[str, Any]:
+    """DDP's own loop, as PyTorch's documentation has it; compiled: each rank's model is."""
     torch.manual_seed(0)
-    model = nn.parallel.DistributedDataParallel(loop.model(), **loop.ddp)
+    inner = loop.model()
+    own = inner
+    if compiled:
+        options = {"machine": "host:2", "costs": "roofline", "budget": "0"}
+        own = torch.compile(inner, backend="baechi", options=options)
+    model = nn.parallel.DistributedDataParallel(own, **loop.ddp)
     optimizer = optimizer_of(model)
     for number, (x, y) in enumerate(batches(), 1):
         x, y = x.chunk(RANKS)[rank], y.chunk(RANKS)[rank]
@@ -150,7 +157,7 @@ def train(loop: Loop, rank: int) -> dict[str, Any]:
             nn.utils.clip_grad_norm_(model.parameters(), loop.clip)
         optimizer.step()
         optimizer.zero_grad()
-    return {name: value.clone() for name, value in model.module.state_dict().items()}
+    return {name: value.clone() for name, value in inner.state_dict().items()}
 
 
 def _rank(rank: int, store: str, file: str) -> None:
@@ -159,6 +166,9 @@ def _rank(rank: int, store: str, file: str) -> None:
         "gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS
     )
     made = {name: train(loop, rank) for name, loop in LOOPS.items()}
+    made["compiled"] = train(Loop(), rank, compiled=True)
+    if not baechi.torch.graphs():
+        raise RuntimeError("nothing was compiled")
     if rank == 0:
         torch.save(made, file)
     torch.distributed.destroy_process_group()

@@ -58,6 +58,14 @@ def test_states_are_ddps(name: str, of_ddp: dict[str, dict[str, Any]]) -> None:
         torch.testing.assert_close(value, expected[key], rtol=1e-4, atol=1e-6)
 
 
+def test_ranks_may_be_compiled(of_ddp: dict[str, dict[str, Any]]) -> None:
+    """By the backend of torch.compile, within DDP."""
+    for key, value in of_ddp["compiled"].items():
+        expected = of_ddp["mean of the parts"][key]
+        torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.nightly
 def test_loops_can_differ(of_ddp: dict[str, dict[str, Any]]) -> None:
     """What the rows say matters: without it the states are others."""
 

@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec as P
 
 import baechi
 from baechi.importer.common.errors import ImportFailure
-from written_steps import REPLICAS, STEPS, Step, run, sgd
+from written_steps import REPLICAS, STEPS, Step, loss_of, run, sgd, updated
 
 OPTIONS: dict[str, Any] = {"costs": "roofline", "budget": "0"}
 HERE = pathlib.Path(__file__).parent
@@ -57,6 +57,21 @@ def test_results_are_jaxs(name: str, of_jax: dict[str, np.ndarray]) -> None:
         expected = of_jax[f"{name}/{number}"]
         assert value.shape == expected.shape and value.dtype == expected.dtype
         np.testing.assert_allclose(value, expected, rtol=2e-5, atol=2e-6)
+
+
+def test_results_are_those_of_a_mapped_step() -> None:
+    """`jax.vmap` with the axis's name is the same mathematics on one device."""
+    params, x, y = STEPS["sgd"].args
+
+    def replica(params: Any, x: Any, y: Any) -> Any:
+        loss, gradients = jax.value_and_grad(loss_of)(params, x, y)
+        return updated(params, lax.pmean(gradients, "batch")), lax.pmean(loss, "batch")
+
+    parts = x.reshape(REPLICAS, -1, 16), y.reshape(REPLICAS, -1)
+    mapped = jax.vmap(replica, in_axes=(None, 0, 0), axis_name="batch")(params, *parts)
+    found = _compiled(STEPS["sgd"]._replace(carried=0), machine="host:2")(params, x, y)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(mapped), strict=True):
+        np.testing.assert_allclose(a, b[0], rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sgd", "gradient outside", "sharded update", "contrastive"])
