@@ -37,7 +37,7 @@ static void ownStorage(func::FuncOp step) {
   };
   // Fills before what they fill.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.front())))
-    if (isStorage(op)) {
+    if (isStorage(op) && !op.use_empty()) {
       OpBuilder builder(&op);
       for (OpOperand &use : llvm::make_early_inc_range(
                llvm::drop_begin(op.getResult(0).getUses())))
