@@ -34,6 +34,7 @@ def blocks(page, language):
         ("training-loops-jax.md", "jax"),
         ("two-devices.md", "jax"),
         ("loops.md", "jax"),
+        ("replicas.md", "jax"),
     ],
 )
 def test_python_of_pages_runs(page, needs, tmp_path):
