@@ -6,6 +6,7 @@ infinity, equal elements stay as they are."""
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -110,4 +111,7 @@ def _sorted_places(keys):
         swapped = less == wants_less
         return [jnp.where(swapped, other, mine) for mine, other in zip(lines, others, strict=True)]
 
-    return lax.fori_loop(0, len(runs), one_pass, [*keys, places])[-1][..., : shape[-1]]
+    # Reports and refusals say what the loop is of.
+    with jax.named_scope("sort"):
+        found = lax.fori_loop(0, len(runs), one_pass, [*keys, places])
+    return found[-1][..., : shape[-1]]
