@@ -179,7 +179,7 @@ def test_other_shapes_and_types_are_never_taken_for_known_ones():
 
 
 def test_arrays_of_a_gpu_go_the_longer_way(monkeypatch):
-    """They have no buffers, as those of bfloat16, and are not copied to the host to be looked at."""
+    """They have no buffers, as those of bfloat16, and are not copied to the host for a look."""
     x = jnp.ones(8, jnp.bfloat16)
     step = jit(lambda x: x * 2)
     step(x)
