@@ -25,6 +25,7 @@ from pages import DOCS, ROOT, blocks, run_commands, run_program
         ("training-loops-jax.md", "jax"),
         ("two-devices.md", "jax"),
         ("loops.md", "jax"),
+        ("replicas.md", "jax"),
     ],
 )
 def test_python_of_pages_runs(page, needs, tmp_path):

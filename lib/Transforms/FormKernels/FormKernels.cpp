@@ -52,7 +52,7 @@ public:
     // copies when kernels are bufferized.
     KernelCounts counted;
     // Simplification moves constants, forgets where they were, and more.
-    if (failed(checkAsWritten(step)))
+    if (failed(checkAsWritten(step)) || failed(settleResources(step)))
       return signalPassFailure();
     dropEmptyParts(step);
     simplify(step);

@@ -15,18 +15,27 @@ from jax import lax
 _MOST_PASSES = 32
 
 
-def top_k(operand, *, k, axis, **_):
+def top_k(operand, *, k, axis, is_stable=True):
     """Repeated maximum; the lowest index among equals. -0.0 is less than 0.0, and a
     NaN with a sign the least of all."""
     return _largest(operand, k, axis, downwards=True)
 
 
-def approx_top_k(operand, *, k, reduction_dimension, is_max_k, **_):
+def approx_top_k(
+    operand,
+    *,
+    k,
+    reduction_dimension,
+    is_max_k,
+    recall_target,
+    reduction_input_size_override,
+    aggregate_to_topk,
+):
     """What XLA finds on a CPU: all of them."""
     return _largest(operand, k, reduction_dimension, downwards=is_max_k)
 
 
-def sort(*operands, dimension, num_keys, **_):
+def sort(*operands, dimension, num_keys, is_stable):
     """All operands in the order of the first `num_keys`."""
     operands = [jnp.moveaxis(x, dimension, -1) for x in operands]
     order = _sorted_places([_ordered(_canonical(x)) for x in operands[:num_keys]])
