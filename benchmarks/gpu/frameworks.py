@@ -315,7 +315,9 @@ def main():
     started = {model: start(model, options) for model in options.models}
     begun = {model: begin(model, started[model]) for model in options.models}
     rows = [compare(model, *begun[model], options) for model in options.models]
-    print(f"| step in {options.math} | Baechi, ms | PyTorch, ms | torch.compile, ms | JAX, ms | ratio to the best |")
+    print(
+        f"| step in {options.math} | Baechi, ms | PyTorch, ms | torch.compile, ms | JAX, ms | ratio to the best |"
+    )
     print("|---|---|---|---|---|---|")
     print("\n".join(row for row, _, _ in rows), end="\n\n")
     for model, (_, _, ratio) in zip(options.models, rows, strict=True):
