@@ -12,11 +12,11 @@ precision.
 
 The models are the collection's `small` presets, PyTorch's are written by hand
 (benchmarks/execution/torch_models.py). Every contender is a process of its own; they take turns,
-and the table has the median over all rounds. The first loss of each must be Baechi's to the tolerance of its --math:
-fp32 (full single precision everywhere, 1e-4), tf32 or bf16 (what factors of products may be rounded
-to; PyTorch has no bf16 of its own for products of singles and takes TF32, as its eager line says).
-With --device=cpu (in both parts) all of it runs on one core of the host, which shows that the
-comparison works, not how fast a GPU is.
+and the table has the median over all rounds. The first loss of each must be Baechi's to the tolerance of its
+--math: fp32 (full single precision everywhere, 1e-4), tf32 or bf16 (what factors of products may be
+rounded to; PyTorch has no such products of singles and takes TF32 for bf16, too). With --device=cpu
+(in both parts) all of it runs on one core of the host, which shows that the comparison works, not
+how fast a GPU is.
 """
 
 import argparse
@@ -315,9 +315,8 @@ def main():
     started = {model: start(model, options) for model in options.models}
     begun = {model: begin(model, started[model]) for model in options.models}
     rows = [compare(model, *begun[model], options) for model in options.models]
-    print(
-        f"| step in {options.math} | Baechi, ms | PyTorch, ms | torch.compile, ms | JAX, ms | ratio to the best |"
-    )
+    names = f"step in {options.math}", "Baechi, ms", "PyTorch, ms", "torch.compile, ms", "JAX, ms"
+    print(f"| {' | '.join(names)} | ratio to the best |")
     print("|---|---|---|---|---|---|")
     print("\n".join(row for row, _, _ in rows), end="\n\n")
     for model, (_, _, ratio) in zip(options.models, rows, strict=True):

@@ -177,6 +177,18 @@ def test_pmap_is_taken() -> None:
     assert done.stdout.strip().endswith("equal"), done.stderr[-3000:]
 
 
+@pytest.mark.parametrize(
+    "model",
+    ["mlp", "lstm", *(pytest.param(m, marks=pytest.mark.nightly) for m in ("resnet", "moe"))],
+)
+def test_models_are_jaxs(model: str) -> None:
+    """With gradients that JAX's types of values make those of all replicas."""
+    program = [sys.executable, "written_models.py", model]
+    done = subprocess.run(program, cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr[-3000:]
+    assert float(done.stdout.split()[-1]) < 1e-5
+
+
 def test_calls_are_checked() -> None:
     step = STEPS["sgd"]
     run(step, _compiled(step, machine="host:2", check="first"))

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax._src.interpreters import mlir as internal  # the table of JAX's own rules
 from jax._src.lax.ann import approx_top_k_p
+from jax._src.pjit import sharding_constraint_p
 from jax.interpreters import mlir
 
 try:
@@ -157,6 +158,13 @@ def select_and_scatter_add(
     return max_pool_gradient(source, operand, window_dimensions, window_strides, padding)
 
 
+def sharding_constraint(operand, *, sharding, layout, context_mesh, unconstrained_dims):
+    """Of one device, as library code has it: the array as it is."""
+    if layout is not None or len(sharding.device_set) != 1:
+        raise UnknownForm
+    return operand
+
+
 def _native(name, replacement):
     """A factorisation of small matrices; of others it is JAX's own."""
 
@@ -196,6 +204,7 @@ _REPLACEMENTS = {
     lax.select_and_scatter_add_p: select_and_scatter_add,
     lax.sort_p: sorting.sort,
     lax.top_k_p: sorting.top_k,
+    sharding_constraint_p: sharding_constraint,
     approx_top_k_p: sorting.approx_top_k,
 }
 
