@@ -57,6 +57,10 @@ void callLaunches(mlir::ModuleOp functions,
 /// whose size `baechi.kernel_scratch` says.
 mlir::LogicalResult placeInScratch(mlir::func::FuncOp kernel);
 
+/// Replaces powers whose exponents are constants by products, and narrows other
+/// exponents to libdevice's 32 bits. Fails for those that may have more.
+mlir::LogicalResult expandIntegerPowers(mlir::gpu::GPUModuleOp module);
+
 /// Compiles a GPU module: a fat binary with code for each chip and PTX.
 mlir::FailureOr<std::string> compileImage(mlir::gpu::GPUModuleOp module,
                                           const CudaOptions &options,
