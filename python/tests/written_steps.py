@@ -322,6 +322,7 @@ def run(step: Step, function: Callable[..., Any]) -> list[Any]:
 
 
 if __name__ == "__main__":
+    jax.config.update("jax_platforms", "cpu")
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={REPLICAS}"
     made = {}
     for name, each in STEPS.items():
