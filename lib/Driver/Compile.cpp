@@ -132,6 +132,7 @@ Compilation::form(const SplitChoice &choice, ModuleOp model) {
     jit.sanitizer = HostJitOptions::Sanitizer::Thread;
   CudaProductOptions products;
   products.math = asked.cudaMath;
+  products.convolutions = asked.cudaConvolutions;
   products.biases = !hasDeviceOf("host");
   OwningOpRef<ModuleOp> copy = model.clone();
   // What is cut depends on what sending takes, but where results must not

@@ -91,7 +91,9 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
     products of matrices, and batches of them, in single precision, bfloat16 or
     half precision. `math` is for those in single precision; sums always are in
     that. The library's workspace, a part of the kernel's scratch, is as large as
-    the product's operands and result, and at most `workspace`. With `biases`, the
+    the product's operands and result, and at most `workspace`. Kernels that
+    cuDNN may compute, convolutions and the gradients of their filters, get
+    `baechi.cuda_convolution`, unless `convolutions=generated`. With `biases`, the
     calls of a product and of a kernel that only adds a bias to it become one.
 
     ```mlir
@@ -119,7 +121,10 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
     Option<"biases", "biases", "bool", "false",
            "join a product and a kernel that only adds a bias to each of its "
            "rows to one kernel; for machines of GPUs alone, since host devices "
-           "have no good code for it">
+           "have no good code for it">,
+    Option<"convolutions", "convolutions", "std::string", "\"measured\"",
+           "what computes convolutions: measured (cuDNN where a profile says "
+           "that it is faster), generated or cudnn">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

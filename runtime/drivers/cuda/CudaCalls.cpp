@@ -42,6 +42,15 @@ void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
   });
 }
 
+void baechi_cuda_convolve(const baechi_cuda_convolution *convolution,
+                          const void *a, const void *b, void *c,
+                          void *workspace) {
+  onDevice([&](CudaDevice &device) {
+    return device.command(
+        ConvolutionCommand{*convolution, {a, b, c, workspace}});
+  });
+}
+
 void baechi_cuda_copy(void *target, const void *source, size_t bytes) {
   onDevice([&](CudaDevice &device) {
     return device.command(CopyCommand{target, source, bytes});

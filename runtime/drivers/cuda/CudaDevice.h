@@ -74,6 +74,7 @@ public:
   Interval between(Event begin, Event end) const;
   Modules &modules() { return images; }
   Blas &blas() { return products; }
+  Dnn &dnn() { return convolutions; }
   /// Work for the compute stream: done now, or with what follows it.
   template <typename... Parts> Problem command(const Parts &...parts) {
     describe(words, parts...);
@@ -141,6 +142,7 @@ private:
   std::vector<Event> begins, ends;
   Modules images;
   Blas products;
+  Dnn convolutions;
   struct Constant {
     const void *data;
     size_t bytes;
