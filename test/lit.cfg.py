@@ -59,7 +59,7 @@ if os.path.exists(fake_cuda):
 config.substitutions.append(
     (
         "%with_fake_cuda",
-        f"env BAECHI_CUDA_LIBRARY={fake_cuda} BAECHI_CUBLASLT_LIBRARY={fake_cuda}",
+        f"env BAECHI_CUDA_LIBRARY={fake_cuda} BAECHI_CUBLASLT_LIBRARY={fake_cuda} BAECHI_CUDNN_LIBRARY={fake_cuda}",
     )
 )
 config.substitutions.append(

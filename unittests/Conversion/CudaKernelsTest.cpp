@@ -176,9 +176,8 @@ class CudaKernels : public ::testing::TestWithParam<const char *> {
 protected:
   /// A model with its kernels; null where the test has failed.
   OwningOpRef<ModuleOp> formed(StringRef model) {
-    std::string text, path =
-                          (BAECHI_SOURCE_DIR "/test/fixtures/" + model + ".mlir")
-                              .str();
+    std::string text,
+        path = (BAECHI_SOURCE_DIR "/test/fixtures/" + model + ".mlir").str();
     std::string error = placement::readTextFile(path, text);
     if (!error.empty())
       error = placement::readTextFile(path + ".xz", text);

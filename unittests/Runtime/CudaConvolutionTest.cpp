@@ -68,8 +68,8 @@ baechi_cuda_convolution convolutionOf(const Shape &shape) {
   return to;
 }
 
-const Shape small{"small", false, true,  1,      1,      1,     1,
-                  {2, 2},  {1, 1}, {1, 1}, {1, 1}};
+const Shape small{"small", false,  true,   1,      1,     1,
+                  1,       {2, 2}, {1, 1}, {1, 1}, {1, 1}};
 
 /// A device that convolves once: A, B, C and a workspace lie in its arena, a
 /// slot each.
@@ -135,8 +135,7 @@ std::vector<float> numbers(int64_t count, int64_t seed) {
 
 /// The sums, by other loops than the fake library's: over the result's
 /// elements, with each's own window.
-std::vector<float> expectedOf(const Shape &s,
-                              const baechi_cuda_convolution &p,
+std::vector<float> expectedOf(const Shape &s, const baechi_cuda_convolution &p,
                               const std::vector<float> &a,
                               const std::vector<float> &b) {
   auto at = [&](const baechi_cuda_space_tensor &tensor, int64_t first,
@@ -171,8 +170,7 @@ std::vector<float> expectedOf(const Shape &s,
             each(p.filters.sizes + 2, [&](const std::vector<int64_t> &in) {
               std::vector<int64_t> pixel;
               for (size_t i = 0; i < place.size(); ++i)
-                pixel.push_back(place[i] * s.steps[i] +
-                                in[i] * s.dilations[i]);
+                pixel.push_back(place[i] * s.steps[i] + in[i] * s.dilations[i]);
               int64_t kind = group * kindsOf + k;
               float image = a[at(p.images, n, group * inGroup + c, pixel)];
               size_t filter = at(p.filters, kind, c, in);
@@ -216,15 +214,26 @@ const Shape shapes[] = {
     {"dilated", false, true, 1, 4, 4, 1, {9, 9}, {3, 2}, {1, 1}, {2, 3}},
     {"groups", false, true, 2, 8, 12, 4, {5, 5}, {2, 2}, {1, 1}, {1, 1}},
     {"row", false, true, 2, 4, 4, 1, {4, 9}, {1, 5}, {1, 1}, {1, 1}},
-    {"cubes", false, true, 1, 4, 4, 1, {4, 4, 5}, {2, 2, 3}, {1, 1, 1}, {1, 1, 1}},
+    {"cubes",
+     false,
+     true,
+     1,
+     4,
+     4,
+     1,
+     {4, 4, 5},
+     {2, 2, 3},
+     {1, 1, 1},
+     {1, 1, 1}},
     {"gradient", true, true, 2, 4, 8, 1, {6, 7}, {3, 3}, {1, 1}, {1, 1}},
     {"gradientFirst", true, false, 2, 4, 8, 1, {6, 7}, {3, 3}, {1, 1}, {1, 1}},
     {"gradientSteps", true, true, 2, 8, 4, 1, {9, 8}, {3, 2}, {2, 3}, {1, 1}},
     {"gradientGroups", true, true, 2, 8, 12, 4, {5, 5}, {2, 2}, {1, 1}, {1, 1}},
 };
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, CudaConvolutions, testing::ValuesIn(shapes),
-    [](const testing::TestParamInfo<Shape> &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Shapes, CudaConvolutions, testing::ValuesIn(shapes),
+                         [](const testing::TestParamInfo<Shape> &info) {
+                           return info.param.name;
+                         });
 
 using CudaConvolution = CudaConvolutions;
 

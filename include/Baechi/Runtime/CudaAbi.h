@@ -82,10 +82,7 @@ void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
                           const void *b, void *c, const void *bias,
                           void *workspace, int32_t accumulate);
 
-enum {
-  BAECHI_CUDA_MOST_SPACES = 3,
-  BAECHI_CUDA_ENGINE_WORDS = 24
-};
+enum { BAECHI_CUDA_MOST_SPACES = 3, BAECHI_CUDA_ENGINE_WORDS = 24 };
 
 /* A tensor of a convolution. First the images of a batch, then channels; then
    `spaces` dimensions of space. Of filters: channels of the results, then

@@ -10,6 +10,8 @@
 #include "core/Exchange.h"
 #include "drivers/cuda/CudaDevice.h"
 
+#include <algorithm>
+
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
@@ -46,8 +48,10 @@ void baechi_cuda_convolve(const baechi_cuda_convolution *convolution,
                           const void *a, const void *b, void *c,
                           void *workspace) {
   onDevice([&](CudaDevice &device) {
-    return device.command(
-        ConvolutionCommand{*convolution, {a, b, c, workspace}});
+    ConvolutionCommand command{*convolution, {a, b, c, workspace}};
+    if (const Engine *engine = device.engine())
+      std::copy(engine->begin(), engine->end(), command.convolution.engine);
+    return device.command(command);
   });
 }
 

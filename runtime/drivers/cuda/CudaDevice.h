@@ -75,6 +75,10 @@ public:
   Modules &modules() { return images; }
   Blas &blas() { return products; }
   Dnn &dnn() { return convolutions; }
+  /// Has convolutions computed by that engine, whatever they name; by what they
+  /// name where it is null.
+  void useEngine(const Engine *engine) { triedEngine = engine; }
+  const Engine *engine() const { return triedEngine; }
   /// Work for the compute stream: done now, or with what follows it.
   template <typename... Parts> Problem command(const Parts &...parts) {
     describe(words, parts...);
@@ -143,6 +147,7 @@ private:
   Modules images;
   Blas products;
   Dnn convolutions;
+  const Engine *triedEngine = nullptr;
   struct Constant {
     const void *data;
     size_t bytes;

@@ -60,9 +60,9 @@ Problem Dnn::open() {
     }
     api = *loaded;
   }
-  return handle ? Problem()
-                : problem(*api, api->create(&handle),
-                          "cuDNN cannot be started");
+  return handle
+             ? Problem()
+             : problem(*api, api->create(&handle), "cuDNN cannot be started");
 }
 
 /// Those of the second way where the first has none.

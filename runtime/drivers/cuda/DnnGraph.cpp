@@ -14,6 +14,9 @@
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
+/// More than there are. cuDNN 9.19 tells their number only who asks for some.
+static constexpr size_t mostNotes = 64, mostKnobs = 64;
+
 Descriptor &Descriptor::set(int attribute,
                             const std::vector<Descriptor> &parts) {
   std::vector<void *> objects;
@@ -32,31 +35,29 @@ int64_t Descriptor::count(int attribute, int type) const {
              : 0;
 }
 
-int Descriptor::get(int attribute, int kind,
+int Descriptor::get(int attribute, int kind, size_t most,
                     std::vector<Descriptor> &parts) const {
-  int64_t known = count(attribute, dnn::ofDescriptor);
   std::vector<void *> objects;
-  for (int64_t i = 0; i < known; ++i) {
+  for (size_t i = 0; i < most; ++i) {
     Descriptor &part = parts.emplace_back(*api, kind);
     if (part.status)
       return part.status;
     objects.push_back(part.object);
   }
-  if (known == 0)
-    return 0;
-  int answer = api->getAttribute(object, attribute, dnn::ofDescriptor, known,
-                                 &known, objects.data());
-  parts.resize(std::min(parts.size(), size_t(known)));
+  int64_t known = 0;
+  int answer = api->getAttribute(object, attribute, dnn::ofDescriptor,
+                                 int64_t(most), &known, objects.data());
+  parts.resize(answer ? 0 : std::min(most, size_t(known)));
   return answer;
 }
 
 std::vector<int> Descriptor::notes(int attribute, int type) const {
-  std::vector<int> notes(size_t(count(attribute, type)));
-  int64_t count = 0;
-  if (notes.empty() ||
-      api->getAttribute(object, attribute, type, int64_t(notes.size()), &count,
+  std::vector<int> notes(mostNotes);
+  int64_t known = 0;
+  if (api->getAttribute(object, attribute, type, int64_t(mostNotes), &known,
                         notes.data()) != 0)
-    return {};
+    known = 0;
+  notes.resize(std::min(mostNotes, size_t(known)));
   return notes;
 }
 
@@ -149,7 +150,8 @@ Descriptor DnnGraph::plan(const Descriptor &configuration,
 static bool describe(const Descriptor &configuration, int64_t index,
                      Engine &engine) {
   std::vector<Descriptor> knobs;
-  if (configuration.get(dnn::configurationKnobs, dnn::knobChoice, knobs) ||
+  if (configuration.get(dnn::configurationKnobs, dnn::knobChoice, mostKnobs,
+                        knobs) ||
       knobs.size() > engine.size() - 2)
     return false;
   engine = {1 + index, int64_t(knobs.size())};
@@ -174,15 +176,17 @@ int DnnGraph::propose(int way, size_t most,
   std::vector<Descriptor> configurations;
   int status = heuristics.status;
   if (status == 0)
-    status = heuristics.get(dnn::heuristicsResults, dnn::engineConfiguration,
-                            configurations);
+    status = heuristics.get(
+        dnn::heuristicsResults, dnn::engineConfiguration,
+        size_t(heuristics.count(dnn::heuristicsResults, dnn::ofDescriptor)),
+        configurations);
   for (const Descriptor &configuration : configurations) {
     if (status || proposals.size() >= most)
       break;
     std::vector<Descriptor> engines;
     int64_t index = 0;
     EngineProposal proposal;
-    if (configuration.get(dnn::configurationEngine, dnn::engineDescriptor,
+    if (configuration.get(dnn::configurationEngine, dnn::engineDescriptor, 1,
                           engines) ||
         engines.size() != 1 ||
         engines[0].get(dnn::engineIndex, dnn::ofInt64, index) ||
@@ -209,8 +213,8 @@ Descriptor DnnGraph::plan(const Engine &words, int64_t &workspaceBytes) {
       .set(dnn::engineIndex, dnn::ofInt64, words[0] - 1)
       .finalize();
   std::vector<Descriptor> knobs;
-  auto count = std::min(size_t(std::max<int64_t>(words[1], 0)),
-                        words.size() - 2);
+  auto count =
+      std::min(size_t(std::max<int64_t>(words[1], 0)), words.size() - 2);
   for (size_t i = 0; i < count; ++i)
     knobs.emplace_back(api, dnn::knobChoice)
         .set(dnn::knobType, dnn::ofKnobType, int(words[2 + i] >> 32))

@@ -61,12 +61,13 @@ public:
   /// The only value of an attribute.
   template <typename T> int get(int attribute, int type, T &value) const {
     int64_t count = 0;
-    int answer =
-        api->getAttribute(object, attribute, type, 1, &count, &value);
+    int answer = api->getAttribute(object, attribute, type, 1, &count, &value);
     return answer == 0 && count != 1 ? dnn::notSupported : answer;
   }
-  /// Makes `parts`, of that kind, what the attribute holds.
-  int get(int attribute, int kind, std::vector<Descriptor> &parts) const;
+  /// Makes `parts`, of that kind, what the attribute holds, at most so many.
+  int get(int attribute, int kind, size_t most,
+          std::vector<Descriptor> &parts) const;
+  /// What an attribute that holds numbers says.
   std::vector<int> notes(int attribute, int type) const;
 
   void *get() const { return object; }

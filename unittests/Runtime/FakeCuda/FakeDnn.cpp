@@ -44,8 +44,8 @@ struct EngineFacts {
   std::vector<int> notes;
   int64_t workspaceBytes;
 };
-const EngineFacts engines[] = {
-    {{4}, 0}, {{0}, 1024}, {{}, 0}, {{9}, 4096}, {{5}, 0}, {{0, 1}, 0}};
+const EngineFacts engines[] = {{{4}, 0},    {{0}, 1024}, {{}, 0},
+                               {{9}, 4096}, {{5}, 0},    {{0, 1}, 0}};
 /// As the heuristics propose them.
 constexpr int order[] = {0, 5, 1, 4, 2, 3};
 constexpr int knobType = 3;
@@ -68,8 +68,7 @@ struct State {
     if (found == values.end())
       return {};
     std::vector<T> all(found->second.bytes.size() / sizeof(T));
-    std::memcpy(all.data(), found->second.bytes.data(),
-                all.size() * sizeof(T));
+    std::memcpy(all.data(), found->second.bytes.data(), all.size() * sizeof(T));
     return all;
   }
   template <typename T> T one(int attribute, T missing = {}) const {
@@ -164,7 +163,7 @@ bool read(const State &operation, baechi_cuda_convolution &to,
   int type = images->one<int>(901, -1);
   if (filters->one<int>(901, -1) != type || results->one<int>(901, -1) != type)
     return false;
-  to.type = type == 0 ? BAECHI_CUDA_F32
+  to.type = type == 0   ? BAECHI_CUDA_F32
             : type == 9 ? BAECHI_CUDA_BF16
                         : BAECHI_CUDA_F16;
   const Part operands[] = {images, ofFilters ? results : filters,
@@ -228,10 +227,9 @@ int finalize(State &state) {
     Part configuration = state.part(401);
     if (!configuration || !configuration->done)
       return badParameter;
-    state.put(402,
-              std::vector<int64_t>{engines[configuration->part(300)->one<int64_t>(
-                                               1301)]
-                                       .workspaceBytes});
+    state.put(402, std::vector<int64_t>{
+                       engines[configuration->part(300)->one<int64_t>(1301)]
+                           .workspaceBytes});
     return 0;
   }
   case HeuristicsKind: {
@@ -339,8 +337,7 @@ int cudnnBackendGetAttribute(void *descriptor, int attribute, int type,
   if (type == descriptorType) {
     *count = int64_t(values.parts.size());
     for (int64_t i = 0; i < std::min(most, *count); ++i)
-      static_cast<Descriptor **>(to)[i]->state =
-          values.parts[size_t(i)];
+      static_cast<Descriptor **>(to)[i]->state = values.parts[size_t(i)];
     return 0;
   }
   *count = int64_t(values.bytes.size() / sizeOf(type));
@@ -401,13 +398,13 @@ int cudnnBackendExecute(void *handle, void *plan, void *pack) {
         true);
     use(workspace, facts.workspaceBytes, true);
     int fast = fake.options.fastAlgorithm;
-    fake.enqueue(on, {nullptr, 0, [=] {
-                        if (fast >= 0 && index != fast)
-                          std::this_thread::sleep_for(
-                              std::chrono::milliseconds(2));
-                        convolvePlainly(&convolution, operands[0], operands[1],
-                                        operands[2], workspace);
-                      }});
+    fake.enqueue(on,
+                 {nullptr, 0, [=] {
+                    if (fast >= 0 && index != fast)
+                      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                    convolvePlainly(&convolution, operands[0], operands[1],
+                                    operands[2], workspace);
+                  }});
   });
 }
 }

@@ -56,9 +56,9 @@ forEachTerm(const baechi_cuda_convolution &p,
 }
 
 /// The same of a tensor's elements.
-inline void
-forEachElement(const baechi_cuda_space_tensor &tensor, int64_t spaces,
-               const std::function<void(int64_t)> &visit) {
+inline void forEachElement(const baechi_cuda_space_tensor &tensor,
+                           int64_t spaces,
+                           const std::function<void(int64_t)> &visit) {
   int64_t elements = 1;
   for (int64_t dim = 0; dim < 2 + spaces; ++dim)
     elements *= tensor.sizes[dim];

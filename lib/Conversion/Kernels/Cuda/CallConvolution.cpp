@@ -23,12 +23,11 @@ void launchMove(OpBuilder &builder, const LibraryConvolution &convolution,
   const baechi_cuda_convolution &to = convolution.description;
   size_t dims = 2 + to.spaces;
   // Neighbouring threads write neighbours.
-  const int64_t *written = to.of_filters ? convolution.movedFrom->data()
-                                         : to.filters.strides;
+  const int64_t *written =
+      to.of_filters ? convolution.movedFrom->data() : to.filters.strides;
   SmallVector<size_t> order = llvm::to_vector(llvm::seq<size_t>(0, dims));
-  llvm::stable_sort(order, [&](size_t a, size_t b) {
-    return written[a] > written[b];
-  });
+  llvm::stable_sort(
+      order, [&](size_t a, size_t b) { return written[a] > written[b]; });
   SmallVector<int64_t> sizes;
   for (size_t dim : order)
     sizes.push_back(to.filters.sizes[dim]);
@@ -75,9 +74,8 @@ void baechi::callConvolution(OpBuilder &builder, func::FuncOp kernel,
   PointerCode emit(builder, loc, convolution.type);
   PointerCode bytes(builder, loc, builder.getI8Type());
   Value scratch = function.getArguments().back();
-  Value workspace = to.workspace_bytes > 0
-                        ? alignWorkspace(builder, loc, scratch)
-                        : scratch;
+  Value workspace =
+      to.workspace_bytes > 0 ? alignWorkspace(builder, loc, scratch) : scratch;
   const ProductFactors &at = convolution.operands;
   Value images = emit.at(function.getArgument(at.argumentA), at.offsetA);
   Value other = emit.at(function.getArgument(at.argumentB), at.offsetB);

@@ -164,8 +164,8 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
   LLVM::LLVMFuncOp multiply =
       declareLibraryCall(builder, function, "baechi_cuda_multiply",
                          /*pointers=*/6, /*numbers=*/1);
-  Value description = constantWords(builder, function, "__product",
-                                    describe(product, calls));
+  Value description =
+      constantWords(builder, function, "__product", describe(product, calls));
   Value bias =
       product.bias
           ? Value(function.getArgument(*product.bias))

@@ -113,8 +113,7 @@ bool isWindow(AffineExpr e) { return isa<AffineBinaryOpExpr>(e); }
 /// right operand.
 std::optional<Loops> sortLoops(linalg::GenericOp op, bool &swapped) {
   std::optional<Contraction> product = matchContraction(op);
-  bool left =
-      llvm::any_of(op.getIndexingMapsArray()[0].getResults(), isWindow);
+  bool left = llvm::any_of(op.getIndexingMapsArray()[0].getResults(), isWindow);
   swapped = llvm::any_of(op.getIndexingMapsArray()[1].getResults(), isWindow);
   if (left == swapped)
     return std::nullopt;
@@ -187,9 +186,8 @@ bool setSpaces(Loops &loops, bool ofFilters) {
   SmallVector<Loop> &channels = ofFilters ? loops.ofResult : loops.summed;
   // Dimensions of space with windows of one pixel.
   while (batch.size() > 1 && loops.spaces.size() < kMostSpaces) {
-    auto *inner = llvm::min_element(batch, [](const Loop &a, const Loop &b) {
-      return a.image < b.image;
-    });
+    auto *inner = llvm::min_element(
+        batch, [](const Loop &a, const Loop &b) { return a.image < b.image; });
     Space &space = loops.spaces.emplace_back();
     space.place = *inner;
     space.stride = inner->image;
@@ -284,8 +282,7 @@ void closeGaps(baechi_cuda_convolution &to, size_t dims, int64_t available) {
     if (dim == 2 && images.strides[1] > images.strides[2])
       outer = images.strides[1];
     int64_t size = outer / images.strides[dim];
-    int64_t window =
-        (to.filters.sizes[dim] - 1) * to.dilations[dim - 2] + 1;
+    int64_t window = (to.filters.sizes[dim] - 1) * to.dilations[dim - 2] + 1;
     int64_t before = images.sizes[dim];
     if (outer % images.strides[dim] != 0 || size < before ||
         (size - window) / to.steps[dim - 2] + 1 != to.results.sizes[dim])
@@ -403,8 +400,7 @@ baechi::matchConvolution(func::FuncOp kernel) {
   int64_t alignA = std::gcd(kPointerAlignment, found.operands.offsetA * bytes);
   int64_t alignB = std::gcd(kPointerAlignment, found.operands.offsetB * bytes);
   to.images.align = alignA;
-  to.filters.align =
-      ofFilters || found.movedFrom ? kPointerAlignment : alignB;
+  to.filters.align = ofFilters || found.movedFrom ? kPointerAlignment : alignB;
   to.results.align = ofFilters ? alignB : kPointerAlignment;
   to.type = cudaTypeOf(found.type);
   return found;
@@ -424,18 +420,17 @@ CudaConvolutionAttr baechi::defaultHow(const LibraryConvolution &convolution,
     elements += product;
   }
   // Tables of places in the window do not depend on the images.
-  int64_t bytes = std::max(
-      kLeastWorkspace,
-      elements * (convolution.type.getIntOrFloatBitWidth() / 8));
+  int64_t bytes =
+      std::max(kLeastWorkspace,
+               elements * (convolution.type.getIntOrFloatBitWidth() / 8));
   return CudaConvolutionAttr::get(context, single ? options.math : "fp32",
                                   std::min(options.workspaceBytes, bytes),
                                   /*always=*/options.convolutions == "cudnn",
                                   {});
 }
 
-baechi_cuda_convolution
-baechi::describe(const LibraryConvolution &convolution,
-                 CudaConvolutionAttr how) {
+baechi_cuda_convolution baechi::describe(const LibraryConvolution &convolution,
+                                         CudaConvolutionAttr how) {
   baechi_cuda_convolution to = convolution.description;
   to.math = llvm::find(CudaProductAttr::knownMath(), how.getMath()) -
             CudaProductAttr::knownMath().begin();
@@ -455,6 +450,18 @@ baechi::matchLibraryConvolution(func::FuncOp kernel) {
   if (found)
     found->description = describe(*found, how);
   return found;
+}
+
+std::optional<CudaConvolutionCall>
+baechi::cudaConvolutionOf(func::FuncOp kernel) {
+  auto how = kernel->getAttrOfType<CudaConvolutionAttr>(
+      BaechiDialect::kCudaConvolution);
+  std::optional<LibraryConvolution> found =
+      how ? matchConvolution(kernel) : std::nullopt;
+  if (!found)
+    return std::nullopt;
+  return CudaConvolutionCall{describe(*found, how), found->operands.argumentA,
+                             found->operands.argumentB};
 }
 
 std::string baechi::wrongCudaConvolutions(StringRef how) {

@@ -41,8 +41,7 @@ struct CudaProductsPass
       getOperation().emitError(mistake);
       return signalPassFailure();
     }
-    chooseCudaProducts(getOperation(),
-                       {math, workspace, biases, convolutions});
+    chooseCudaProducts(getOperation(), {math, workspace, biases, convolutions});
   }
 };
 

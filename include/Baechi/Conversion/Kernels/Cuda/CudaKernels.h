@@ -69,6 +69,15 @@ struct CudaProductCalls {
 };
 std::optional<CudaProductCalls> cudaProductOf(mlir::func::FuncOp kernel);
 
+/// What the GPU code of `kernel` asks of cuDNN, where that computes it, and
+/// which arguments A and B lie in; none for kernels that are no
+/// `baechi.cuda_convolution`.
+struct CudaConvolutionCall {
+  baechi_cuda_convolution convolution;
+  unsigned a = 0, b = 0;
+};
+std::optional<CudaConvolutionCall> cudaConvolutionOf(mlir::func::FuncOp kernel);
+
 /// Registers the dialects and interface implementations that lowering kernels
 /// to GPU code needs.
 void registerCudaKernelDialects(mlir::DialectRegistry &registry);
