@@ -337,6 +337,12 @@ void Compilation::describe(RunReport &report) const {
   report.costs = asked.costs;
   if (hasDeviceOf("cuda"))
     report.cudaMath = asked.cudaMath;
+  for (auto kernel : hostCompiler->module().getOps<func::FuncOp>())
+    if (auto how = kernel->getAttrOfType<CudaConvolutionAttr>(
+            BaechiDialect::kCudaConvolution)) {
+      ++report.cudaConvolutions;
+      report.cudnnConvolutions += how.callsLibrary();
+    }
   report.operatorsBefore = hostCompiler->operatorsBefore();
   report.operators = hostCompiler->operatorsFormed();
   report.kernels = hostCompiler->kernels();

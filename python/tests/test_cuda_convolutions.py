@@ -58,8 +58,9 @@ SHAPES = {
 
 def step_of(shape, filters):
     """A step that is one convolution, or the gradient of its filters."""
+    (p, q), (r, t) = shape.steps, shape.dilations
     maps = {
-        "x": f"(n, g, c, p * {shape.steps[0]} + r * {shape.dilations[0]}, q * {shape.steps[1]} + s * {shape.dilations[1]})",
+        "x": f"(n, g, c, p * {p} + r * {r}, q * {q} + s * {t})",
         "w": "(g, k, c, r, s)",
         "y": "(n, g, k, p, q)",
     }
