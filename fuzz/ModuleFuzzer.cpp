@@ -47,6 +47,8 @@ constexpr std::initializer_list<const char *> pipelines[] = {
     {"baechi-form-kernels{row-loops=false}", "baechi-annotate-costs",
      "baechi-place{placer=msct machine=host:2@1GiB budget=0}",
      "baechi-export-iree"},
+    {"baechi-expand-replicas", "baechi-replicate{replicas=2}",
+     "baechi-form-kernels", "baechi-pin-replicas{machine=host:2}"},
     // Passes on what stands there already.
     {"baechi-constrain{pins=*=host0 groups=*=g}",
      "baechi-place{budget=0 machine=host:2}"},

@@ -101,7 +101,7 @@ processes() {
 check() {
   facts
   local tests=("$out/RuntimeCudaTests" --gtest_brief=1) steps=("$python" benchmarks/gpu/steps.py "$out") model tool
-  local first=("$out/${smallest[0]}"__*_1_1GiB.so)
+  local math first=("$out/${smallest[0]}"__*_1_1GiB.so)
   part "one program alone" 60 "${steps[@]}" --only="$(basename "${first[0]}" .so)" --steps=5
   part "the driver's tests" 180 "${tests[@]}"
   part "training steps" 150 "${steps[@]}"
@@ -130,7 +130,10 @@ check() {
     skipped compute-sanitizer "it is not installed"
   fi
   if compgen -G "$out/frameworks/*.so" >/dev/null; then
-    part "steps beside PyTorch's and JAX's" 200 "$python" benchmarks/gpu/frameworks.py "$out/frameworks"
+    for math in fp32 tf32 bf16; do
+      part "steps beside PyTorch's and JAX's, $math" 130 "$python" benchmarks/gpu/frameworks.py "$out/frameworks" \
+        --math=$math --rounds=3
+    done
   else
     skipped "steps beside PyTorch's and JAX's" "they are not prepared"
   fi

@@ -2,18 +2,21 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares training steps on one GPU with PyTorch (eager and torch.compile) and JAX, in single
+"""Compares training steps on one GPU with PyTorch (eager and torch.compile) and JAX, at equal
 precision.
 
     benchmarks/gpu/frameworks.py prepare FOLDER   imports and compiles the models: needs the tools
-    and JAX benchmarks/gpu/frameworks.py FOLDER           measures: needs a GPU and what of PyTorch
-    and JAX there is
+                                                  and JAX
+    benchmarks/gpu/frameworks.py FOLDER           measures: needs a GPU and what of PyTorch and JAX
+                                                  there is
 
 The models are the collection's `small` presets, PyTorch's are written by hand
 (benchmarks/execution/torch_models.py). Every contender is a process of its own; they take turns,
-and the table has the median over all rounds. The first loss of each must be Baechi's to 1e-4.
-Products are in full single precision everywhere: no TF32. With --device=cpu (in both parts) all of
-it runs on one core of the host, which shows that the comparison works, not how fast a GPU is.
+and the table has the median over all rounds. The first loss of each must be Baechi's to the tolerance of its
+--math: fp32 (full single precision everywhere, 1e-4), tf32 or bf16 (what factors of products may be
+rounded to; PyTorch has no such products of singles and takes TF32 for bf16, too). With --device=cpu
+(in both parts) all of it runs on one core of the host, which shows that the comparison works, not
+how fast a GPU is.
 """
 
 import argparse
@@ -41,7 +44,12 @@ MODELS = ["gnmt", "inception", "transformer"]
 CONTENDERS = {"baechi": "numpy", "torch": "torch", "torch-compile": "torch", "jax": "jax"}
 STEPS = 20  # of a contender in a round
 WARM = 3  # before the first round; PyTorch and JAX compile, CUDA graphs are captured
-LOSS_TOLERANCE = 1e-4  # relative, of the first step
+LOSS_TOLERANCE = {"fp32": 1e-4, "tf32": 1e-2, "bf16": 4e-2}  # relative, of the first step
+JAX_PRECISION = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "BF16_BF16_F32"}
+
+
+def library(folder, model, math):
+    return folder / f"{model}.{math}.so"
 
 
 def prepare(options):
@@ -74,28 +82,30 @@ def prepare(options):
             json.dumps(fixtures.arguments_of(file.read_text()))
         )
         machine = "cuda:1@64GiB" if options.device == "cuda" else "host:1"
-        subprocess.run(
-            [
-                options.bin / "baechi-run",
-                file,
-                f"--machine={machine}",
-                "--costs=roofline",
-                "--emit=so",
-                f"--output={options.folder / model}.so",
-                *([f"--host-target={options.target}"] if options.target else []),
-            ],
-            check=True,
-        )
+        for math in JAX_PRECISION:
+            subprocess.run(
+                [
+                    options.bin / "baechi-run",
+                    file,
+                    f"--machine={machine}",
+                    "--costs=roofline",
+                    "--emit=so",
+                    f"--cuda-math={math}",
+                    f"--output={library(options.folder, model, math)}",
+                    *([f"--host-target={options.target}"] if options.target else []),
+                ],
+                check=True,
+            )
         file.unlink()
 
 
-def baechi_step(model, folder, device):
+def baechi_step(model, folder, device, math):
     import numpy as np
 
     import fixtures
     from baechi.steps.library import StepLibrary
 
-    step = StepLibrary(folder / f"{model}.so")
+    step = StepLibrary(library(folder, model, math))
     made = json.loads((folder / f"{model}.arguments.json").read_text())
     for i, argument in enumerate(made):
         step.set_argument(i, np.ascontiguousarray(fixtures.value_of(*argument)))
@@ -108,12 +118,13 @@ def baechi_step(model, folder, device):
     return run
 
 
-def torch_step(model, folder, device, compiled=False):
+def torch_step(model, folder, device, math, compiled=False):
     import seeds
     import torch
     import torch_models
 
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = math != "fp32"
+    torch.backends.cuda.matmul.allow_tf32 = math != "fp32"
     torch.backends.cudnn.benchmark = True
     if device == "cpu":
         torch.set_num_threads(1)
@@ -124,7 +135,7 @@ def torch_step(model, folder, device, compiled=False):
     )
 
 
-def jax_step(model, folder, device):
+def jax_step(model, folder, device, math):
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # the others need memory, too
     if device == "cpu":
         os.environ["JAX_PLATFORMS"] = "cpu"
@@ -137,7 +148,7 @@ def jax_step(model, folder, device):
         raise SystemExit("JAX has no GPU here: its CUDA plugin is not installed")
     from baechi import init, models
 
-    jax.config.update("jax_default_matmul_precision", "highest")
+    jax.config.update("jax_default_matmul_precision", JAX_PRECISION[math])
     module = models.load(model)
     step, args, donated = module.training_step(module.PRESETS["small"])
     args = jax.tree.map(
@@ -154,7 +165,7 @@ def jax_step(model, folder, device):
     return run
 
 
-def worker(name, model, folder, device):
+def worker(name, model, folder, device, math):
     """A contender's process."""
     if device == "cpu":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
@@ -164,7 +175,7 @@ def worker(name, model, folder, device):
         "jax": jax_step,
         "torch-compile": lambda *given: torch_step(*given, compiled=True),
     }
-    step = makers[name](model, pathlib.Path(folder), device)
+    step = makers[name](model, pathlib.Path(folder), device, math)
     turns.serve(step, WARM, STEPS)
 
 
@@ -180,6 +191,7 @@ class Contender:
             model,
             str(options.folder),
             options.device,
+            options.math,
         ]
         self.process = subprocess.Popen(
             command,
@@ -247,7 +259,9 @@ def compare(model, found, missing, options):
         return f"| {model} | {missing['baechi']} |" + " |" * len(CONTENDERS), False, None
     ours = found["baechi"]
     wrong = [
-        c.name for c in found.values() if abs(c.losses[0] / ours.losses[0] - 1) > LOSS_TOLERANCE
+        c.name
+        for c in found.values()
+        if not abs(c.losses[0] / ours.losses[0] - 1) <= LOSS_TOLERANCE[options.math]
     ]
     others = [c.milliseconds for c in found.values() if c is not ours]
     cells = [
@@ -281,6 +295,7 @@ def main():
         help=", ".join(CONTENDERS),
     )
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--math", choices=list(JAX_PRECISION), default="fp32")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--target", default="", help="--host-target of baechi-run, if not this one")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
@@ -291,19 +306,22 @@ def main():
     if len(options.words) != 1:
         parser.error("one folder")
     if lacking := [
-        model for model in options.models if not (options.folder / f"{model}.so").exists()
+        file
+        for model in options.models
+        if not (file := library(options.folder, model, options.math)).exists()
     ]:
-        sys.exit(f"frameworks.py: {options.folder / lacking[0]}.so is not there: prepare it first")
+        sys.exit(f"frameworks.py: {lacking[0]} is not there: prepare it first")
     # All begin before any is measured: compiling would take from what is.
     started = {model: start(model, options) for model in options.models}
     begun = {model: begin(model, started[model]) for model in options.models}
     rows = [compare(model, *begun[model], options) for model in options.models]
-    print("| step | Baechi, ms | PyTorch, ms | torch.compile, ms | JAX, ms | ratio to the best |")
+    names = f"step in {options.math}", "Baechi, ms", "PyTorch, ms", "torch.compile, ms", "JAX, ms"
+    print(f"| {' | '.join(names)} | ratio to the best |")
     print("|---|---|---|---|---|---|")
     print("\n".join(row for row, _, _ in rows), end="\n\n")
     for model, (_, _, ratio) in zip(options.models, rows, strict=True):
         result = "not compared" if ratio is None else "reached" if ratio <= 1 else "missed"
-        print(f"goal: {model} in at most the best framework's time: {result}")
+        print(f"goal: {model} in {options.math} in at most the best framework's time: {result}")
     return 0 if all(right for _, right, _ in rows) else 1
 
 

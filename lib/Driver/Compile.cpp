@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/FitReport.h"
@@ -18,6 +19,8 @@
 #include "Baechi/Placement/Model/Nodes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
+#include "Baechi/Transforms/Replicas/Passes.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
@@ -81,6 +84,8 @@ llvm::Error Compilation::readModel() {
     return diagnosed();
   if (failed(partitionLoops(*uncut, asked)))
     return diagnosed();
+  if (failed(expandReplicas()))
+    return diagnosed();
   readChecks();
   if (llvm::Error error = undoCheckpoints())
     return error;
@@ -116,6 +121,18 @@ llvm::Error Compilation::readModel() {
   hostCompiler = compilers.front().get();
   tellPhases();
   return llvm::Error::success();
+}
+
+LogicalResult Compilation::expandReplicas() {
+  PassManager passes(uncut->getContext());
+  passes.addPass(createExpandReplicas());
+  FailureOr<func::FuncOp> step;
+  if (failed(passes.run(*uncut)) || failed(step = findFuncStep(*uncut)))
+    return failure();
+  auto written = (*step)->getAttrOfType<IntegerAttr>(kReplicas);
+  if (written && asked.replicas < 2)
+    asked.replicas = unsigned(written.getInt());
+  return success();
 }
 
 FailureOr<std::unique_ptr<HostCompiler>>

@@ -31,6 +31,9 @@ llvm::Error writeOutputs(const std::string &path, const Execution &placed) {
       return result.takeError();
     arrays["out" + std::to_string(i)] = std::move(*result);
   }
+  if (arrays.empty())
+    return llvm::createStringError(path + " is not written: the step has no "
+                                          "results");
   return asError(writeArrays(path, arrays));
 }
 

@@ -104,6 +104,12 @@ llvm::Error baechi::checkOptions(const StepOptions &options) {
 }
 
 llvm::Error baechi::checkOptions(const OutputOptions &options) {
+  for (llvm::StringRef suffix : {".xz", ".gz", ".bz2", ".zst"})
+    if (llvm::StringRef(options.outputs).ends_with(suffix))
+      return mistake("--outputs=" + options.outputs +
+                     " would be an .npz archive that is not compressed: "
+                     "leave '" +
+                     suffix + "' off");
   if (llvm::Error error = checkAll(
           {options.outputs, options.trace, options.html, options.calibrate},
           checkWritable))

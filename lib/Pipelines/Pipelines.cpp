@@ -51,6 +51,7 @@ void baechi::populateForming(OpPassManager &manager,
 void baechi::populateOutlining(OpPassManager &manager,
                                const CudaProductOptions *products,
                                const SplitChoice &splits, SplitReport *report) {
+  manager.addPass(createExpandReplicas());
   manager.addPass(createInlineStep());
   if (splits.exact)
     manager.addPass(createFixSums());

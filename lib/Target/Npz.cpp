@@ -195,6 +195,11 @@ std::string errorText(int code) {
   zip_error_fini(&error);
   return text;
 }
+
+/// Whether a file's first bytes are those of xz or gzip.
+bool isCompressed(const std::string &start) {
+  return start.starts_with("\xFD\x37zXZ") || start.starts_with("\x1F\x8B");
+}
 } // namespace
 
 int64_t Array::elements() const {
@@ -234,7 +239,8 @@ std::string baechi::readArrays(const std::string &path,
   int code = 0;
   Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (!archive)
-    return path + ": not a .npz archive: " + errorText(code);
+    return path + ": not a .npz archive: " + errorText(code) +
+           (isCompressed(start) ? "; decompress it first" : "");
   auto of = [&](const std::string &name) {
     return path + ": array '" + name + "'";
   };

@@ -38,10 +38,10 @@ Diagnostic *baechi::findError(std::vector<Diagnostic> &said) {
 static constexpr StringRef kCutIt = "; cut into pieces (--split) it would need "
                                     "less";
 static constexpr StringRef kWriteItOut =
-    "; it has a loop or a branch, and runs as one kernel with all that this "
-    "reads and leaves, so that nothing of it can wait: a loop of the program "
-    "needs less written out (in JAX unroll=True), all else cut into pieces "
-    "(--split)";
+    "; it has a loop, as a sort has, or a branch, and runs as one kernel with "
+    "all that this reads and leaves, so that nothing of it can wait: a loop of "
+    "the program needs less written out (in JAX unroll=True), a sort with "
+    "fewer elements, all else cut into pieces (--split)";
 
 /// What would make the operator that needs most need less.
 static StringRef mendOf(Operation *op) {
@@ -83,9 +83,15 @@ void baechi::refuseToRecompute(const MemoryFitter &fitter,
     // A pool is of no use to it.
     if (placement::MemoryFloor alone = fitter.floorAlone();
         alone.bytes > largest) {
-      error << "; '" << fitter.nameOf(alone.op) << "' needs "
-            << bytesTextUp(alone.bytes, 2) << " on one device, the largest has "
-            << bytesText(largest, 2) << mendOf(fitter.operationOf(alone.op));
+      error << "; ";
+      if (alone.op == floor.op)
+        error << bytesTextUp(alone.bytes, 2)
+              << " of that must be on one device";
+      else
+        error << "'" << fitter.nameOf(alone.op) << "' needs "
+              << bytesTextUp(alone.bytes, 2) << " on one device";
+      error << ", the largest has " << bytesText(largest, 2)
+            << mendOf(fitter.operationOf(alone.op));
       return;
     }
   }

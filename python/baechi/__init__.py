@@ -132,7 +132,7 @@ def __getattr__(name: str) -> Any:
         if "jax._src" not in str(error):
             raise
         raise ImportError(
-            f"baechi.{name} cannot use JAX {importlib.metadata.version('jax')}: it needs the "
+            f"baechi.{name} cannot use JAX {importlib.metadata.version('jax')}: it needs a "
             "version that baechi's extra 'import' names, in a checkout by pip install '.[import]'",
             name="jax",
         ) from error

@@ -226,8 +226,9 @@ private:
     if (matches) {
       Py_buffer *view =
           views.take(leaf.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes);
-      // Arrays of JAX have no buffers of types that Python does not know.
-      if (!view && isJax)
+      // Arrays of JAX have no buffers of types that Python does not know. Those
+      // of a GPU have none either, and stay there on the longer way.
+      if (!view && isJax && isOnHost(leaf))
         if (nb::object array = asNumpy(leaf))
           view = views.take(array.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes);
       if (!view || isJax || !source)
@@ -273,6 +274,20 @@ private:
     return argument.weak.value_or(weak) == weak &&
            nb::getattr(typed, dtypeName).is(argument.dtype) &&
            nb::getattr(typed, shapeName).equal(argument.shape);
+  }
+
+  /// Whether an array's memory is the host's, as DLPack tells it.
+  static bool isOnHost(nb::handle leaf) {
+    PyObject *place =
+        PyObject_CallMethod(leaf.ptr(), "__dlpack_device__", nullptr);
+    if (!place)
+      PyErr_Clear();
+    int64_t kind = 0, number = 0;
+    nb::object found = nb::steal(place);
+    bool known = found && PyArg_ParseTuple(found.ptr(), "LL", &kind, &number);
+    if (found && !known)
+      PyErr_Clear();
+    return known && kind == 1;
   }
 
   /// Null where it cannot be: it is deleted, say.

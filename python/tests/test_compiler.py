@@ -238,6 +238,40 @@ def test_an_extension_that_cannot_be_loaded_is_told(tmp_path, monkeypatch, fresh
         assert not compiler.is_in_process()
 
 
+def fixed_python():
+    """One that does not move in memory, as Debian's: the C library's environment is its own."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    file = pathlib.Path("/usr/bin", name)
+    moves = not file.exists() or file.read_bytes()[16:18] != b"\2\0"  # ET_EXEC
+    return None if moves else file
+
+
+@pytest.mark.skipif(fixed_python() is None, reason="the system's Python is another one")
+def test_the_c_compiler_has_the_environment(tmp_path):
+    told = tmp_path / "told"
+    told.write_text('#!/bin/sh\necho "told: $BAECHI_TOLD"\nexit 1\n')
+    told.chmod(0o755)
+    (tmp_path / "step.mlir").write_text(STEP)
+    script = (
+        "import os, pathlib\n"
+        "from baechi.compiling import compiler\n"
+        "from baechi.compiling.options import CompileOptions\n"
+        "assert compiler.is_in_process()\n"
+        "os.environ['BAECHI_TOLD'] = 'since it began'\n"
+        f"folder = pathlib.Path({str(tmp_path)!r})\n"
+        "compiler.emit((folder / 'step.mlir').read_text(), folder / 'step.so', "
+        "CompileOptions('host:1', costs='roofline'))\n"
+    )
+    packages = [str(pathlib.Path(each).parent) for each in baechi.__path__]
+    packages.append(str(pathlib.Path(np.__file__).parents[1]))
+    here = {"CC": str(told), "PYTHONPATH": os.pathsep.join(packages)}
+    here["BAECHI_COMPILER"] = "in-process"
+    done = subprocess.run(
+        [fixed_python(), "-c", script], capture_output=True, text=True, env=os.environ | here
+    )
+    assert "cannot link the library: told: since it began" in done.stderr
+
+
 def test_phases_are_told(way, tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(progress, "is_shown", lambda: True)

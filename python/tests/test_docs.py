@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The documentation: what pages show works, and the site builds with all its links."""
 
-import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -13,13 +11,7 @@ import sys
 import pytest
 
 from baechi.compiling import tools
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-
-
-def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), re.S | re.M)
+from pages import DOCS, ROOT, blocks, run_commands, run_program
 
 
 @pytest.mark.parametrize(
@@ -27,13 +19,13 @@ def blocks(page, language):
     [
         ("python.md", "numpy"),
         ("start-compare.md", "numpy"),
-        ("ahead.md", "jax"),
         ("start-jax.md", "jax"),
         ("start-pytorch.md", "torch_mlir"),
         ("training-loops.md", "torch_mlir"),
         ("training-loops-jax.md", "jax"),
         ("two-devices.md", "jax"),
         ("loops.md", "jax"),
+        ("replicas.md", "jax"),
     ],
 )
 def test_python_of_pages_runs(page, needs, tmp_path):
@@ -72,15 +64,6 @@ def test_the_page_on_shardy_runs(tmp_path):
     assert "mpmd.transfer" in done.stdout
 
 
-def run_program(text, folder):
-    program = folder / "page.py"
-    program.write_text(text)
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    return subprocess.run(
-        [sys.executable, program], cwd=folder, env=environment, capture_output=True, text=True
-    )
-
-
 def test_the_readme_shows_what_happens(tmp_path):
     pytest.importorskip("jax")
     (program,), (shown,) = blocks("../README.md", "python"), blocks("../README.md", "text")
@@ -99,19 +82,6 @@ def test_the_readme_shows_what_happens(tmp_path):
     alone = run_program(program.replace("host:2", "host:1"), tmp_path)
     assert "no placement can fit the memories" in alone.stderr
     assert re.search(r"operator \d+ '.*' with \d+ bytes", alone.stderr)
-
-
-def run_commands(page, folder, skip=()):
-    path = f"{tools.find('baechi-run').parent}{os.pathsep}{os.environ['PATH']}"
-    lines = "\n".join(blocks(page, "sh")).splitlines()
-    script = "\n".join(["set -eu", *(each for each in lines if not each.startswith(skip))])
-    return subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=os.environ | {"PATH": path, "XDG_CACHE_HOME": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize("page", ["start-mlir.md", "start-compare.md"])
@@ -135,7 +105,7 @@ def test_worked_examples_are_the_projects_code(tmp_path):
         (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "release").symlink_to(built)
-    done = run_commands("extending.md", tmp_path, skip="scripts/build")
+    done = run_commands("extending.md", tmp_path, skip=["scripts/build"])
     assert done.returncode == 0, done.stderr
     assert "[  PASSED  ] 1 test" in done.stdout
 

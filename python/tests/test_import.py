@@ -18,7 +18,11 @@ from jax import lax  # noqa: E402
 
 from baechi import init, models  # noqa: E402
 from baechi.importer.common.errors import ImportFailure, UnsupportedOperations  # noqa: E402
-from baechi.importer.jax import reference  # noqa: E402
+from baechi.importer.jax import (  # noqa: E402
+    reference,  # noqa: E402
+    rules,
+    versions,
+)
 from baechi.importer.jax import step as importer  # noqa: E402
 from baechi.importer.jax.pooling import max_pool_gradient  # noqa: E402
 
@@ -26,6 +30,7 @@ PADS = ("SAME", "VALID")
 OF_FIXTURE = {name: name.split("_") for name in fixtures.TINY}
 
 
+@pytest.mark.skipif(jax.__version__ != versions.MODULES, reason="another JAX's modules are others")
 @pytest.mark.parametrize("name", fixtures.TINY)
 def test_import_is_the_committed_module(name):
     model, preset = OF_FIXTURE[name]
@@ -152,6 +157,28 @@ def test_what_a_pass_stumbles_over_is_an_operation_with_its_line(monkeypatch):
 
     with pytest.raises(UnsupportedOperations, match=r"test_import\.py:\d+.*'encoder/pad'"):
         importer.import_step(step, (init.Draws().weight(8),))
+
+
+@pytest.mark.parametrize("version", ["0.8.2", "0.12.0", "0.12.0.dev20261101", "1.0"])
+def test_other_versions_of_jax_are_refused(version):
+    with pytest.raises(ImportError, match=f"this is JAX {version}, and .*jax>=0.9,<0.12'"):
+        versions.check(version)
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "0.9.2", "0.10.0", "0.11.2", "0.11.3.dev1"])
+def test_tested_versions_of_jax_are_taken(version):
+    versions.check(version)
+
+
+def test_a_rule_is_not_asked_about_parameters_that_it_does_not_know(monkeypatch):
+    """A later JAX may say more than the rule reads: JAX's own is used, and refused."""
+
+    def sort(*operands, dimension, num_keys):
+        raise AssertionError("asked")
+
+    monkeypatch.setitem(rules._REPLACEMENTS, lax.sort_p, sort)
+    with pytest.raises(UnsupportedOperations, match="stablehlo.sort"):
+        importer.import_step(jnp.sort, (init.Draws().weight(8),))
 
 
 def test_types_without_code_are_reported_with_the_operations():

@@ -219,3 +219,32 @@ def test_functions(group):
             a, e = np.asarray(a), np.asarray(e)
             largest = np.max(np.abs(e), where=np.isfinite(e), initial=1.0)
             np.testing.assert_allclose(a, e, rtol=2e-5, atol=5e-6 * largest, err_msg=f"{group} {i}")
+
+
+def test_derivatives_by_integers_are_of_jaxs_type():
+    """Of no real number: JAX's float0, which has no values."""
+
+    def step(w, labels):
+        def loss(w, labels):
+            return (w[labels] ** 2).sum()
+
+        return jax.value_and_grad(loss, (0, 1), allow_int=True)(w, labels)
+
+    given = jnp.arange(4.0), jnp.array([1, 1, 3])
+    ours = baechi.jit(step, machine="host:2")
+    for _ in range(3):  # the later calls take the shorter way, where there is one
+        value, (by_w, by_labels) = ours(*given)
+        expected, (expected_by_w, expected_by_labels) = jax.jit(step)(*given)
+        assert value == expected and (by_w == expected_by_w).all()
+        assert by_labels.dtype == expected_by_labels.dtype == jax.dtypes.float0
+        assert by_labels.shape == (3,)
+
+
+def test_a_sharding_on_one_device_is_the_array():
+    one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+    def step(x):
+        return jax.lax.with_sharding_constraint(x * 2, one) + 1
+
+    x = jnp.arange(4.0)
+    assert (baechi.jit(step, machine="host:1")(x) == jax.jit(step)(x)).all()

@@ -149,6 +149,31 @@ def test_what_rounding_decides_is_no_difference():
 
 
 @needs.tool("baechi-run")
+def test_short_types_within_a_step_are_rounded_to(miscompiled):
+    """Mixed precision: single precision outside, bfloat16 within."""
+
+    def loss(w, x):
+        hidden = jnp.tanh(x.astype(jnp.bfloat16) @ w.astype(jnp.bfloat16))
+        return (hidden.astype(jnp.float32) ** 2).mean()
+
+    def step(w, x):
+        value, gradient = jax.value_and_grad(loss)(w, x)
+        return w - 0.1 * gradient, value
+
+    draws = np.random.default_rng(0)
+    w = jnp.asarray(draws.standard_normal((64, 32)) / 8, jnp.float32)
+    x = jnp.asarray(draws.standard_normal((16, 64)), jnp.float32)
+    for ours, theirs in zip(
+        jit(step, machine="host:2", check="first")(w, x), jax.jit(step)(w, x), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=0.02, atol=0.02)
+
+    miscompiled("math.tanh", "math.sin")
+    with pytest.raises(baechi.CheckError, match="4.0e-02 is allowed"):
+        jit(step, machine="host:2", check="first")(4 * w, x)
+
+
+@needs.tool("baechi-run")
 def test_a_tolerance_of_ones_own(miscompiled):
     def f(x):
         return jnp.tanh(x)

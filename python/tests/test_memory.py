@@ -8,6 +8,8 @@ import pytest
 import needs
 
 jax = pytest.importorskip("jax")
+import jax.numpy as jnp  # noqa: E402
+
 import baechi  # noqa: E402
 from baechi.compiling.options import CompileOptions  # noqa: E402
 from baechi.compiling.tools import CompileError  # noqa: E402
@@ -130,3 +132,14 @@ def test_steps_of_pytorch_tell_theirs():
     parameters = (32 * 16 + 16) * 4
     assert sum(device.resident_bytes for device in step.memory()) >= 2 * parameters
     assert step.memory()["host0"].arena_bytes >= step.memory()["host0"].resident_bytes
+
+
+def test_a_sort_that_does_not_fit_is_called_one():
+    step = baechi.jit(lambda x: jnp.sort(x @ x, axis=0), machine="host:2@100KiB", budget=0)
+    with pytest.raises(CompileError) as raised:
+        step(jnp.ones((100, 100)))
+    told = str(raised.value)
+    assert "'sort/while' by itself needs" in told
+    assert "it has a loop, as a sort has, or a branch" in told
+    # What it needs is said once, and what of it one device must hold.
+    assert "of that must be on one device, the largest has 100.00 KiB" in told

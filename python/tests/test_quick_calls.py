@@ -178,6 +178,18 @@ def test_other_shapes_and_types_are_never_taken_for_known_ones():
             step(wrong)
 
 
+def test_arrays_of_a_gpu_go_the_longer_way(monkeypatch):
+    """They have no buffers, as those of bfloat16, and are not copied to the host for a look."""
+    x = jnp.ones(8, jnp.bfloat16)
+    step = jit(lambda x: x * 2)
+    step(x)
+    assert is_quick(step, x)
+    copied = []
+    monkeypatch.setattr(type(x), "__array__", lambda *_: copied.append(True))
+    monkeypatch.setattr(type(x), "__dlpack_device__", lambda _: (2, 0))
+    assert not is_quick(step, jnp.ones(8, jnp.bfloat16)) and not copied
+
+
 def test_a_deleted_array_is_an_error():
     step = jit(lambda x: x + 1)
     x = jnp.ones(3)

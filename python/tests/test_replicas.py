@@ -165,20 +165,6 @@ def test_simulated_time_is_asked_for():
         baechi.ParameterStore({"x": (4, 2)}, network=Network(0))
 
 
-@pytest.mark.parametrize(
-    "options, told",
-    [
-        ({"order": "best"}, "unknown order 'best'; known: age, random"),
-        ({"when_lost": "die"}, "unknown when_lost 'die'"),
-        ({"budget": 0}, "the budget is 0: give bytes per second"),
-        ({"staleness": -1}, "the staleness is -1"),
-    ],
-)
-def test_wrong_options(options, told):
-    with pytest.raises(StoreError, match=told):
-        baechi.ParameterStore({"x": (4, 2)}, **options)
-
-
 def test_adaptive_revision_of_late_gradients():
     """Sixteen workers, two clocks late, are as good as AdaGrad, one gradient after the other,
     over a decade of steps."""
@@ -215,30 +201,6 @@ def test_adaptive_revision_of_late_gradients():
         store.run(body)
         store.drain()
         assert loss(store.read("w", 0)) < 1.02 * loss(w)
-
-
-@pytest.mark.parametrize(
-    "rows, told",
-    [
-        ([True, False], "are a number or a list of integers, not bool"),
-        ([1.7], "are a number or a list of integers, not float64"),
-        ([[0, 1]], "of 2 dimensions"),
-        (-1, "has no row -1: rows count from 0"),
-        (9, "9"),
-    ],
-)
-def test_rows_are_positions(rows, told):
-    store = baechi.ParameterStore({"x": (4, 2)}, workers=1)
-    with pytest.raises(StoreError, match=told):
-        store.get(0, "x", rows)
-    assert store.get(0, "x", []).shape == (0, 2)
-
-
-def test_wrong_revisions():
-    with pytest.raises(StoreError, match="there is no table 'y' to be revised"):
-        baechi.ParameterStore({"x": (4, 2)}, revised={"y": 1.0})
-    with pytest.raises(StoreError, match="table 'x' is revised with steps of 0"):
-        baechi.ParameterStore({"x": (4, 2)}, revised={"x": 0.0})
 
 
 KILLED = """
@@ -295,18 +257,6 @@ def test_a_thread_that_ends_in_the_middle(when_lost):
     assert len(told) == 2
     for text in told:
         assert "for worker 1, which is at clock 4" in text
-
-
-def test_wrong_calls():
-    store = baechi.ParameterStore({"x": (4, 2)})
-    with pytest.raises(StoreError, match="there is no table 'y'; known: 'x'"):
-        store.get(0, "y", 0)
-    with pytest.raises(StoreError, match="no row 4"):
-        store.get(0, "x", 4)
-    with pytest.raises(StoreError, match="not finite to row 1"):
-        store.inc(0, "x", 1, [np.nan, 0])
-    with pytest.raises(StoreError, match="two dimensions"):
-        baechi.ParameterStore({"x": np.zeros(3)})
 
 
 def test_p3_hides_a_large_last_layer():

@@ -258,16 +258,19 @@ def test_arguments_are_named() -> None:
     np.testing.assert_allclose(losses, _train(jax.jit(_sgd), _parameters())[0], rtol=2e-5)
 
 
+def _net(torch: Any) -> Any:
+    """The same numbers each time."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+
+
 def test_a_step_of_pytorch_has_replicas() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("torch_mlir")
     compile_step = pytest.importorskip("baechi.torch").compile_step
 
     def make() -> Any:
-        torch.manual_seed(0)
-        model = torch.nn.Sequential(
-            torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)
-        )
+        model = _net(torch)
         return model, torch.optim.Adam(model.parameters(), lr=0.01)
 
     model, optimizer = make()
@@ -293,10 +296,7 @@ def test_replicas_mean_what_ddp_means() -> None:
     compile_step = pytest.importorskip("baechi.torch").compile_step
 
     def make() -> Any:
-        torch.manual_seed(0)
-        model = torch.nn.Sequential(
-            torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)
-        )
+        model = _net(torch)
         return model, torch.optim.SGD(model.parameters(), lr=0.1)
 
     def loss_of(found: Any, y: Any) -> Any:

@@ -232,7 +232,11 @@ def test_sums_over_other_numbers_of_pieces_meet():
 @pytest.mark.parametrize(
     "split, error, words",
     [
-        ({"y": (0, 2)}, baechi.CompileError, "no operator is called 'y'"),
+        (
+            {"y": (0, 2)},
+            baechi.CompileError,
+            "no operator is called 'y'.*; there are 'p/first', 'p/second', 'x', ",
+        ),
         ({"x": (2, 2)}, baechi.CompileError, "has no dimension 2"),
         ({"x": (0, 8)}, baechi.CompileError, "7 elements along dimension 0, too few for 8"),
         ({"x": (0, 2), "*dot*": (0, 3)}, baechi.CompileError, "follows another"),

@@ -288,6 +288,15 @@ def test_wrong_samples_and_classes():
         baechi.torch.device_map(model, ids, {0: "1GB"}, no_split=["Blok"])
     with pytest.raises(TypeError, match=r"write no_split=\['Block'\]"):
         baechi.torch.device_map(model, ids, {0: "1GB"}, no_split="Block")
+    block = type(next(m for m in model.modules() if type(m).__name__ == "Block"))
+    with pytest.raises(TypeError, match=r"write no_split=\[Block\]"):
+        baechi.torch.device_map(model, ids, {0: "1GB"}, no_split=block)
+    with pytest.raises(TypeError, match="no_split has 3: give classes of modules, or their names"):
+        baechi.torch.device_map(model, ids, {0: "1GB"}, no_split=[3])
+    with pytest.raises(ValueError, match="no module of class 'LSTM'"):
+        baechi.torch.device_map(model, ids, {0: "1GB"}, no_split=[torch.nn.LSTM])
+    by_class = baechi.torch.device_map(model, ids, {0: "1GB"}, no_split=[block])
+    assert by_class == baechi.torch.device_map(model, ids, {0: "1GB"}, no_split=["Block"])
     with pytest.raises(
         baechi.torch.ImportFailure,
         match=r"'decoder.tokens' looks up rows by numbers of float32: .*ids\.long",

@@ -8,10 +8,9 @@
 
 #include "core/Exchange.h"
 
-#include "Baechi/Runtime/Denormals.h"
 #include "Baechi/Runtime/Rules.h"
-#include "core/Attention.h"
 #include "core/Driver.h"
+#include "core/ExchangeWait.h"
 #include "core/Futex.h"
 
 #include <algorithm>
@@ -21,24 +20,6 @@
 #include <thread>
 
 using namespace baechi::runtime;
-
-/// Only its owner writes it, so no read-modify-write is needed.
-static void advance(baechi_context &self) {
-  self.progress.store(self.progress.load(std::memory_order_relaxed) + 1,
-                      std::memory_order_relaxed);
-}
-
-static void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
-
-static uint32_t offeredBy(Side side) {
-  return side == Side::Sender ? Slot::Sent : Slot::Received;
-}
 
 /// No operator, no message, and no memory that its step could copy within.
 static bool isIdle(const Program &program, int32_t device) {
@@ -246,22 +227,6 @@ int32_t Exchange::failMoving(baechi_context &self, const Problem &problem,
   return fail(self, failure);
 }
 
-int32_t Exchange::callHost(baechi_context &self, const char *name,
-                           void *const *places) {
-  advance(self);
-  if (aborted())
-    return Stop;
-  if (!hostCalls.function)
-    return fail(self, {"no function is set for the host call", name});
-  WithDenormals asTheHostProgram;
-  self.hostError.front() = '\0';
-  int failed = hostCalls.function(hostCalls.user, name, places,
-                                  self.hostError.data(), self.hostError.size());
-  advance(self);
-  return failed ? fail(self, {"the host call failed", self.hostError.data()})
-                : 0;
-}
-
 int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
                         int32_t seq) {
   advance(self);
@@ -285,88 +250,6 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
     return finish(self, queues[queue], *slot, side);
   });
   return ended ? settle(self, side, queue, seq) : Stop;
-}
-
-/// Steps that do not overlap, and the last that do, end with what they carry.
-int32_t Exchange::awaitLastStep(baechi_context &self, Side side, int32_t queue,
-                                int32_t seq) {
-  if (!overlapped || isInFirstStep(self))
-    return 0;
-  Slot &slot = queues[queue].slotsOf(!self.isOdd())[size_t(seq)];
-  if (!(slot.state.load(std::memory_order_acquire) & offeredBy(side)))
-    return fail(self, {"awaited a message that the step before did not offer",
-                       nullptr, queue, seq});
-  if (!waitUntil(self, waitOf(!self.isOdd(), queue, seq), slot,
-                 [&] { return finish(self, queues[queue], slot, side); }))
-    return Stop;
-  leave(queues[queue], slot, side);
-  return aborted() ? Stop : 0;
-}
-
-int32_t Exchange::awaitCarriedByLast(baechi_context &self) {
-  return isInFirstStep(self) ? 0 : awaitCarried(self, !self.isOdd());
-}
-
-int32_t Exchange::awaitCarried(baechi_context &self, bool odd) {
-  for (auto [queue, seq] : carried) {
-    Channel &channel = queues[queue];
-    if (channel.from != self.device && channel.to != self.device)
-      continue;
-    if (aborted())
-      return Stop;
-    Side side = channel.from == self.device ? Side::Sender : Side::Receiver;
-    Slot &slot = channel.slotsOf(odd)[size_t(seq)];
-    if (!(slot.state.load(std::memory_order_acquire) & offeredBy(side)))
-      return fail(self, {"ended a step without offering a message", nullptr,
-                         queue, seq});
-    if (!waitUntil(self, waitOf(odd, queue, seq), slot,
-                   [&] { return finish(self, channel, slot, side); }))
-      return Stop;
-  }
-  return aborted() ? Stop : 0;
-}
-
-/// The last end makes it new.
-void Exchange::leave(const Channel &channel, Slot &slot, Side side) {
-  bool sends = side == Side::Sender;
-  uint32_t mine = sends ? Slot::LeftBySender : Slot::LeftByReceiver;
-  uint32_t others = sends ? Slot::LeftByReceiver : Slot::LeftBySender;
-  if ((slot.state.fetch_or(mine, std::memory_order_acq_rel) & others) ||
-      channel.reach == Reach::Relayed)
-    slot.state.store(0, std::memory_order_release);
-}
-
-template <typename Done>
-bool Exchange::waitUntil(baechi_context &self, uint64_t wait, Slot &slot,
-                         Done done) {
-  // A copy that has begun is waited for awake, unless cores are short.
-  for (int32_t i = 0; i < spins && !done() && !aborted(); relax())
-    if (!copyAhead(self))
-      i += (slot.state.load(std::memory_order_relaxed) & Slot::Claimed) == 0 ||
-           slot.lent;
-  if (done())
-    return true;
-  if (aborted())
-    return false;
-
-  self.waitingFor.store(wait, std::memory_order_release);
-  for (;;) {
-    while (copyAhead(self))
-      ;
-    self.doorbell.store(baechi_context::Asleep, std::memory_order_seq_cst);
-    if (done() || failed.load(std::memory_order_seq_cst) != nobody)
-      break;
-    if (!self.attendant) {
-      sleepWhile(self.doorbell, baechi_context::Asleep);
-      continue;
-    }
-    sleepWhile(self.doorbell, baechi_context::Asleep, tick);
-    self.attendant->look();
-  }
-  self.doorbell.store(baechi_context::Awake, std::memory_order_relaxed);
-  self.waitingFor.store(baechi_context::nothing, std::memory_order_release);
-  advance(self);
-  return !aborted();
 }
 
 int32_t Exchange::borrow(baechi_context &self, int32_t queue, int32_t seq,
@@ -437,78 +320,6 @@ void Exchange::ring(baechi_context &sleeper) {
 void Exchange::ringAll() {
   for (auto &context : contexts)
     ring(*context);
-}
-
-void Exchange::beginOperator(baechi_context &self, int32_t op) {
-  advance(self);
-  if (op < 0 || size_t(op) >= self.operators.size()) {
-    fail(self, {"began an operator that does not exist"});
-    return;
-  }
-  self.place.store(2 * op, std::memory_order_relaxed);
-  if (injected(Call::BeginOperator))
-    fail(self, {"injected fault: cannot begin the operator"});
-  if (self.marks) {
-    if (Problem problem = self.marks->begin(op, timeline))
-      fail(self, {problem.reason, problem.detail});
-  } else if (timeline) {
-    self.operators[op].beginNs = elapsedNs();
-  }
-}
-
-void Exchange::endOperator(baechi_context &self, int32_t op) {
-  advance(self);
-  if (op < 0 || self.place.load(std::memory_order_relaxed) != 2 * op) {
-    fail(self, {"ended an operator that had not begun"});
-    return;
-  }
-  if (injected(Call::EndOperator))
-    fail(self, {"injected fault: the operator failed"});
-  if (self.marks) {
-    if (Problem problem = self.marks->end(op, timeline))
-      fail(self, {problem.reason, problem.detail});
-  } else if (timeline) {
-    self.operators[op].endNs = elapsedNs();
-  }
-  self.place.store(2 * op + 1, std::memory_order_relaxed);
-}
-
-int32_t Exchange::leaveStep(baechi_context &self, bool isLast) {
-  advance(self);
-  for (size_t queue = 0; queue < queues.size(); ++queue) {
-    Channel &channel = queues[queue];
-    if (channel.from != self.device && channel.to != self.device)
-      continue;
-    bool sends = channel.from == self.device;
-    Side side = sends ? Side::Sender : Side::Receiver;
-    std::vector<Slot> &slots = channel.slotsOf(self.isOdd());
-    for (size_t seq = 0; seq < slots.size(); ++seq) {
-      if (channel.messages[seq].carried)
-        continue;
-      Slot &slot = slots[seq];
-      if (aborted())
-        return Stop;
-      // Nobody would ever complete what this device has not even begun.
-      uint32_t begun = slot.lent && !sends ? Slot::Done : offeredBy(side);
-      if (!(slot.state.load(std::memory_order_acquire) & begun))
-        return fail(self, {slot.lent && !sends
-                               ? "ended a step without giving a message back"
-                               : "ended a step without offering a message",
-                           nullptr, int32_t(queue), int32_t(seq)});
-      if (!waitUntil(self, waitOf(self.isOdd(), int32_t(queue), int32_t(seq)),
-                     slot, [&] { return finish(self, channel, slot, side); }))
-        return Stop;
-      leave(channel, slot, side);
-    }
-    if (!sends)
-      channel.firstOpen = 0;
-  }
-  if (isLast && awaitCarried(self))
-    return Stop;
-  self.place.store(baechi_context::nowhere, std::memory_order_relaxed);
-  self.stepsEnded.store(self.stepsEnded.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_release);
-  return aborted() ? Stop : 0;
 }
 
 int32_t Exchange::fail(baechi_context &self, const Failure &failure) {

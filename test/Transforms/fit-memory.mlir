@@ -39,7 +39,7 @@
 // REFUSED: {{^}}computing values again does not help: the leanest rewrite that was found needs 1.00 KiB, 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments; cut into pieces (--split) it would need less
 // On several devices, no pool helps an operator that none of them holds.
 // RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:2@700 budget=0" 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: 'exp#2' needs {{.*}} on one device, the largest has 700 B; cut into pieces (--split) it would need less
+// ALONE: 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments; 768 B of that must be on one device, the largest has 700 B; cut into pieces (--split) it would need less
 // LIMIT: error: limit is -1; give bytes
 // MACHINE: error: no machine
 // EMPTY: error: the step has no operators

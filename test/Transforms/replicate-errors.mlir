@@ -13,6 +13,17 @@ func.func @parameters(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}) -> 
 
 // -----
 
+// expected-error@below {{can be cut; name the batch's arguments (split), or give a batch of at least 3 rows if 'x', of 1, is the batch}}
+func.func @single(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}, %x: tensor<1x300xf32> {baechi.name = "x"}) -> (tensor<300x300xf32>, tensor<1x300xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x300xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x300xf32>) -> tensor<1x300xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<1x300xf32>, tensor<300x300xf32>) outs(%z : tensor<1x300xf32>) -> tensor<1x300xf32>
+  return %w, %y : tensor<300x300xf32>, tensor<1x300xf32>
+}
+
+// -----
+
 // expected-error@below {{, is of 256, which does not divide into 3 equal replicas: take one of 255 or 258, or name the batch's arguments (split) if it is another}}
 func.func @uneven(%w: tensor<64x64xf32> {baechi.updated_by = 1 : i64}, %x: tensor<256x64xf32>) -> (tensor<256x64xf32>, tensor<64x64xf32>) {
   %zero = arith.constant 0.0 : f32

@@ -69,3 +69,15 @@ func.func @shared(%w: tensor<64x64xf32> {baechi.updated_by = 0 : i64}, %x: tenso
   %next = linalg.matmul ins(%w, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%zero : tensor<64x64xf32>) -> tensor<64x64xf32>
   return %next, %y : tensor<64x64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// Storage that nothing reads is nobody's.
+
+// CHECK-LABEL: func.func @unread(
+// PINS-LABEL: func.func @unread(
+func.func @unread(%w: tensor<8xf32> {baechi.updated_by = 0 : i64}, %x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}) -> (tensor<8xf32>, tensor<4x8xf32>) {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %0 = math.exp %x : tensor<4x8xf32>
+  return %w, %0 : tensor<8xf32>, tensor<4x8xf32>
+}

@@ -177,15 +177,15 @@ Opt<int> killRank("kill-rank", cl::value_desc("R"), cl::init(-1),
 
 /// What only a run takes, while --emit stops before it.
 static llvm::Error checkEmit(const RunOptions &options) {
+  if (!options.emit.empty() && options.emit != "so")
+    return llvm::createStringError("unknown kind '" + options.emit +
+                                   "' of --emit; known: so");
   if (options.emit.empty() != options.library.empty())
     return llvm::createStringError(
         options.emit.empty() ? "--output is what --emit=so writes; give both"
                              : "--emit=so needs --output=NAME.so");
   if (options.emit.empty())
     return llvm::Error::success();
-  if (options.emit != "so")
-    return llvm::createStringError("unknown kind '" + options.emit +
-                                   "' of --emit; known: so");
   if (!options.steps.inputs.empty() && options.driver.costs != "measured")
     return llvm::createStringError(
         "--inputs with --emit=so are what costs are measured with, and "

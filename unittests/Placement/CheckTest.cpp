@@ -154,6 +154,25 @@ TEST(Check, SumsOverflow) {
   expectError("the times of operators and transfers add up",
               [](Problem &p) { p.machine.links[1]->latencyNs = huge; });
 }
+TEST(Check, SumsAreCountedExactlyAtTheLimit) {
+  constexpr int64_t limit = std::numeric_limits<int64_t>::max() / 4;
+  Problem problem = diamond();
+  problem.graph.edges.clear();
+  problem.graph.ops.resize(1);
+  Operator &op = problem.graph.ops[0];
+  op.timeNs = {{"", 0}};
+  op.outputs = {Output{1, 0, 0}};
+  int64_t devices = std::ssize(problem.machine.devices);
+  for (std::optional<Link> &link : problem.machine.links)
+    if (link)
+      *link = {limit / devices - 1, 1000}; // 1 ns more for the byte
+  EXPECT_THAT(check(problem), IsEmpty());
+  for (std::optional<Link> &link : problem.machine.links)
+    if (link)
+      ++link->latencyNs;
+  EXPECT_THAT(check(problem),
+              ElementsAre(HasSubstr("times of operators and transfers")));
+}
 TEST(Check, SaysEverything) {
   Problem problem = diamond();
   problem.graph.ops[1].scratch = -1;

@@ -91,6 +91,7 @@ TEST(MachineSpec, ErrorsNameWhatIsWrongAndTheMend) {
   for (const char *spec : {"host:2@", "host:2@x", "host:2@-1GiB", "host:2@nan",
                            "host:2@1e30", "host:2@1gb", "host:2@1GBB"})
     EXPECT_THAT(errorOf(spec), HasSubstr("is not a size"));
+  EXPECT_THAT(errorOf("host:2@0"), HasSubstr("hold nothing: give more"));
   EXPECT_THAT(errorOf("tpu:2"), HasSubstr("unknown kind 'tpu' (known: host"));
   EXPECT_THAT(errorOf("gpu:2@1GiB"),
               HasSubstr("unknown kind 'gpu' (known: host, cuda; did you mean "

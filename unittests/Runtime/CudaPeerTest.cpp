@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Machine.h"
 #include "CudaPrograms.h"
+#include "LargeMessage.h"
 #include "Sanitized.h"
 #include "drivers/cuda/CudaStaging.h"
 
@@ -130,46 +131,23 @@ class CudaLargeMessageTest : public CudaPeerTest {};
 
 /// More than 31 bits can count, in one message.
 TEST_P(CudaLargeMessageTest, OfMoreThan2GiB) {
-  const int64_t last = int64_t(1) << 31, bytes = last + 64;
   if (BAECHI_SANITIZED)
     GTEST_SKIP() << "a sanitizer's shadow of it takes 10 GiB and minutes";
-  if (queryHost().memoryBytes < 4 * bytes)
+  if (queryHost().memoryBytes < 4 * LargeMessage::bytes)
     GTEST_SKIP() << "this machine has no memory for two devices of 2 GiB";
   fakecuda::FakeOptions options;
   options.devices = GetParam().gpus;
   options.peerAccess = GetParam().peerAccess;
   options.peerError = GetParam().peerError;
-  options.memoryBytes = size_t(3 * bytes);
+  options.memoryBytes = size_t(3 * LargeMessage::bytes);
   resetCuda(options);
-  Program program = makeProgram(2, bytes);
-  for (DeviceInfo &device : program.devices)
-    device.kind = "cuda";
-  addQueue(program, 0, 1, {bytes});
-  for (int64_t at : {int64_t(0), last}) {
-    addArgument(program, 0, at, 64);
-    addResult(program, 1, at, 64);
-  }
   // Gigabytes that are zeroed and copied on a busy machine are nothing stuck.
   SessionOptions patient;
   patient.watchdogSeconds = 0;
-  auto session = makeSession(program,
-                             {[](Context context, char *arena) {
-                                return sendAndWait(context, 0, 0, arena);
-                              },
-                              [](Context context, char *arena) {
-                                return recvAndWait(context, 0, 0, arena);
-                              }},
-                             patient);
+  Program program = LargeMessage::program();
+  auto session = makeSession(program, LargeMessage::bodies(), patient);
   ASSERT_TRUE(session);
-  const std::string sent[] = {std::string(64, 'f'), std::string(64, 'l')};
-  for (size_t i : {0, 1})
-    ASSERT_SUCCESS(session->setArgument(i, sent[i].data(), 64));
-  ASSERT_SUCCESS(session->step());
-  for (size_t i : {0, 1}) {
-    std::string got(64, ' ');
-    ASSERT_SUCCESS(session->getResult(i, got.data(), 64));
-    EXPECT_EQ(sent[i], got);
-  }
+  LargeMessage::arrives(*session);
 }
 
 const Topology topologies[] = {

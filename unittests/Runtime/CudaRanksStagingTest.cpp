@@ -14,6 +14,7 @@
 
 #include "Baechi/Runtime/Machine.h"
 #include "CudaPrograms.h"
+#include "LargeMessage.h"
 #include "RankThreads.h"
 #include "Sanitized.h"
 
@@ -168,43 +169,22 @@ TEST_F(CudaRanksStagingTest, WaitsForPinnedMemoryInTheProgramsOrder) {
 /// More than 31 bits can count: one copy each of the GPU, pieces for the
 /// transport.
 TEST_F(CudaRanksStagingTest, AMessageOfMoreThan2GiB) {
-  const int64_t last = int64_t(1) << 31, bytes = last + 64;
   if (BAECHI_SANITIZED)
     GTEST_SKIP() << "a sanitizer's shadow of it takes 10 GiB and minutes";
-  if (queryHost().memoryBytes < 5 * bytes)
+  if (queryHost().memoryBytes < 5 * LargeMessage::bytes)
     GTEST_SKIP() << "this machine has no memory for four times 2 GiB";
   fakecuda::FakeOptions fake;
-  fake.memoryBytes = size_t(3 * bytes);
+  fake.memoryBytes = size_t(3 * LargeMessage::bytes);
   build(2, /*late=*/false, fake);
   // Where others work, copying that much takes as long as it takes.
   options.watchdogSeconds = 0;
   for (const std::shared_ptr<Ranks> &member : members)
     static_cast<LoopbackTransport &>(member->transport()).mostBytes = 1 << 30;
-  program = makeProgram(2, bytes);
-  for (DeviceInfo &device : program.devices)
-    device.kind = "cuda";
-  addQueue(program, 0, 1, {bytes});
-  for (int64_t at : {int64_t(0), last}) {
-    addArgument(program, 0, at, 64);
-    addResult(program, 1, at, 64);
-  }
-  bodies[0] = [](Context context, char *arena) {
-    return sendAndWait(context, 0, 0, arena);
-  };
-  bodies[1] = [](Context context, char *arena) {
-    return recvAndWait(context, 0, 0, arena);
-  };
+  program = LargeMessage::program();
+  std::ranges::copy(LargeMessage::bodies(), bodies);
   lead([&](Session &session) {
-    EXPECT_EQ(bytes, session.stagingBytes());
-    const std::string sent[] = {std::string(64, 'f'), std::string(64, 'l')};
-    for (size_t i : {0, 1})
-      ASSERT_SUCCESS(session.setArgument(i, sent[i].data(), 64));
-    ASSERT_SUCCESS(session.step());
-    for (size_t i : {0, 1}) {
-      std::string got(64, ' ');
-      ASSERT_SUCCESS(session.getResult(i, got.data(), 64));
-      EXPECT_EQ(sent[i], got);
-    }
+    EXPECT_EQ(LargeMessage::bytes, session.stagingBytes());
+    LargeMessage::arrives(session);
   });
 }
 

@@ -98,6 +98,9 @@ private:
                                                       mlir::ModuleOp model);
   /// Computes once what the model computes again, until that does not fit.
   llvm::Error undoCheckpoints();
+  /// A program of one replica becomes that of all; how many they are is what
+  /// the program says, where nothing else is asked for.
+  mlir::LogicalResult expandReplicas();
   /// Where that does not fit as it is, the model as it is written is tried,
   /// too, and with as few of its checkpoints as let it fit.
   void addAsWritten(const SplitChoice &choice);

@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/Devices/Manifest.h"
-#include "Baechi/Analysis/Border.h"
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/MessageGroups.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Dialect/Carried.h"
+#include "BorderPlaces.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
@@ -47,6 +47,7 @@ public:
       return failure();
     for (auto [index, program] : llvm::enumerate(programs))
       deviceIndex[program.name] = index;
+    places.emplace(whole);
 
     json::Array devices, queues;
     for (DeviceProgram program : programs) {
@@ -57,20 +58,21 @@ public:
     }
     for (auto &[queue, entry] : messages)
       queues.push_back(writeQueue(queue, std::move(entry)));
-    if (failed(checkPlaces()))
+    if (failed(places->checkPlaces()))
       return failure();
     FailureOr<SmallVector<BorderTensor>> arguments = borderArguments(whole),
                                          results = borderResults(whole);
     if (failed(arguments) || failed(results) ||
-        failed(checkUpdates(*arguments, *results)))
+        failed(places->checkUpdates(*arguments, *results)))
       return failure();
-    json::Object manifest{{"format", "baechi-program"},
-                          {"version", 1},
-                          {"function", whole.getName()},
-                          {"devices", std::move(devices)},
-                          {"queues", std::move(queues)},
-                          {"arguments", writeArguments(*arguments, *results)},
-                          {"results", writeResults(*results)}};
+    json::Object manifest{
+        {"format", "baechi-program"},
+        {"version", 1},
+        {"function", whole.getName()},
+        {"devices", std::move(devices)},
+        {"queues", std::move(queues)},
+        {"arguments", places->writeArguments(*arguments, *results)},
+        {"results", places->writeResults(*results)}};
     if (whole->hasAttr(BaechiDialect::kEnds))
       manifest["ends"] = true;
     if (module->hasAttr(kExchange)) {
@@ -231,55 +233,6 @@ private:
     return success();
   }
 
-  /// Every argument and every result is somewhere.
-  LogicalResult checkPlaces() {
-    for (bool result : {false, true})
-      for (unsigned index = 0, n = result ? whole.getNumResults()
-                                          : whole.getNumArguments();
-           index < n; ++index)
-        if (!placeOf.contains({result, index}))
-          return emitError(whole.getLoc())
-                 << (result ? "result " : "argument ") << index
-                 << " of the step is on no device; "
-                    "--baechi-verify-partitioned says more";
-    return success();
-  }
-
-  /// What is stored in pieces is updated by the same pieces.
-  LogicalResult checkUpdates(ArrayRef<BorderTensor> arguments,
-                             ArrayRef<BorderTensor> results) {
-    for (const BorderTensor &argument : arguments) {
-      std::optional<int64_t> before;
-      for (unsigned number = 0; number < argument.count; ++number) {
-        auto by = whole.getArgAttrOfType<IntegerAttr>(
-            argument.first + number, BaechiDialect::kUpdatedBy);
-        std::optional<int64_t> now;
-        if (by)
-          now = by.getInt() - number;
-        bool isLike = llvm::any_of(results, [&](const BorderTensor &result) {
-          return !now ||
-                 (result.first == *now &&
-                  result.pieces.size() == argument.pieces.size() &&
-                  llvm::equal(llvm::map_range(result.pieces, sizeOf),
-                              llvm::map_range(argument.pieces, sizeOf)));
-        });
-        if ((number > 0 && now != before) || (now && !isLike))
-          return emitError(whole.getLoc())
-                 << "argument " << argument.first + number
-                 << " of the step is updated by other pieces than the result "
-                    "is in; 'baechi.updated_by' of pieces names them in their "
-                    "order";
-        before = now;
-      }
-    }
-    return success();
-  }
-
-  static std::tuple<Type, int64_t, int64_t, int64_t> sizeOf(PieceAttr piece) {
-    return {piece.getWhole(), piece.getDim(), piece.getOuter(),
-            piece.getSize()};
-  }
-
   FailureOr<json::Object> writeDevice(DeviceProgram program) {
     auto arena =
         program.module->getAttrOfType<ArenaAttr>(BaechiDialect::kArena);
@@ -336,22 +289,7 @@ private:
       if (groups)
         message["group"] = (*groups)[send.getQueue()][send.getSeq()];
     });
-    for (BlockArgument argument : program.step.getArguments())
-      if (auto position = program.step.getArgAttrOfType<IntegerAttr>(
-              argument.getArgNumber(), BaechiDialect::kArgument)) {
-        std::pair<StringRef, int64_t> place{program.name,
-                                            offsetOf(program.step, argument)};
-        if (program.step.getArgAttr(argument.getArgNumber(), kMirror))
-          copiesOf[position.getInt()].push_back(place);
-        else
-          placeOf[{false, position.getInt()}] = place;
-      }
-    Operation *terminator = program.step.getBody().front().getTerminator();
-    for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
-      if (auto position = program.step.getResultAttrOfType<IntegerAttr>(
-              index, BaechiDialect::kResult))
-        placeOf[{true, position.getInt()}] = {
-            program.name, offsetOf(program.step, rootOf(value))};
+    places->add(program.step, int64_t(device));
     return json::Object{{"name", program.name},
                         {"kind", program.spec.getKind()},
                         {"entry", entryName(prefix, program.name)},
@@ -369,103 +307,6 @@ private:
     return name.empty() ? "tensor" : name;
   }
 
-  static int64_t offsetOf(func::FuncOp step, Value root) {
-    if (auto argument = dyn_cast<BlockArgument>(root)) {
-      auto offset = step.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
-                                                       BaechiDialect::kOffset);
-      return offset ? offset.getInt() : 0;
-    }
-    auto result = cast<OpResult>(root);
-    auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
-        BaechiDialect::kOffset);
-    return offsets && offsets.size() > result.getResultNumber()
-               ? offsets[result.getResultNumber()]
-               : 0;
-  }
-
-  /// Where in which arena argument or result \p position of the function is.
-  json::Object writePlace(bool result, unsigned position, Type type) const {
-    auto [device, offset] = placeOf.find({result, position})->second;
-    json::Object place{{"device", deviceIndex.lookup(device)},
-                       {"offset", offset},
-                       {"bytes", *tensorBytes(type, false)}};
-    json::Array copies;
-    if (auto it = copiesOf.find(position); !result && it != copiesOf.end())
-      for (auto [other, at] : it->second)
-        copies.push_back(json::Object{{"device", deviceIndex.lookup(other)},
-                                      {"offset", at}});
-    if (!copies.empty())
-      place["copies"] = std::move(copies);
-    return place;
-  }
-
-  json::Object writeTensor(const BorderTensor &border, StringRef fallback,
-                           bool result) {
-    auto tensor = cast<RankedTensorType>(border.type);
-    std::string element;
-    llvm::raw_string_ostream(element) << tensor.getElementType();
-    json::Object entry;
-    if (border.pieces.empty()) {
-      entry = writePlace(result, border.first, tensor);
-    } else {
-      json::Array pieces;
-      for (auto [number, piece] : llvm::enumerate(border.pieces)) {
-        json::Object each =
-            writePlace(result, border.first + number, piece.getPieceType());
-        each["name"] = pieceName(border, number, result);
-        each["start"] = piece.getStart();
-        each["size"] = piece.getSize();
-        pieces.push_back(std::move(each));
-      }
-      entry["bytes"] = *tensorBytes(tensor, false);
-      entry["dim"] = border.pieces.front().getDim();
-      if (int64_t outer = border.pieces.front().getOuter(); outer != 1)
-        entry["outer"] = outer;
-      entry["pieces"] = std::move(pieces);
-    }
-    entry["name"] = border.name.empty()
-                        ? (fallback + Twine(border.number)).str()
-                        : border.name;
-    entry["type"] = element;
-    entry["shape"] = json::Array(tensor.getShape());
-    return entry;
-  }
-
-  /// As namesOf() has it, where it is an argument.
-  std::string pieceName(const BorderTensor &border, unsigned number,
-                        bool result) {
-    unsigned position = border.first + number;
-    Attribute given = result
-                          ? whole.getResultAttr(position, BaechiDialect::kName)
-                          : whole.getArgAttr(position, BaechiDialect::kName);
-    return given ? cast<StringAttr>(given).str()
-                 : border.name + ".piece" + std::to_string(number);
-  }
-
-  json::Array writeArguments(ArrayRef<BorderTensor> arguments,
-                             ArrayRef<BorderTensor> results) {
-    json::Array list;
-    for (const BorderTensor &argument : arguments) {
-      json::Object entry = writeTensor(argument, "arg", /*result=*/false);
-      if (auto by = whole.getArgAttrOfType<IntegerAttr>(
-              argument.first, BaechiDialect::kUpdatedBy)) {
-        int64_t position = by.getInt();
-        for (const BorderTensor &result : results)
-          if (result.first == position)
-            entry["updated_by"] = result.number;
-      }
-      list.push_back(std::move(entry));
-    }
-    return list;
-  }
-
-  json::Array writeResults(ArrayRef<BorderTensor> results) {
-    json::Array list;
-    for (const BorderTensor &result : results)
-      list.push_back(writeTensor(result, "result", /*result=*/true));
-    return list;
-  }
-
   ModuleOp module;
   StringRef prefix;
   std::optional<SimulatedStep> simulated;
@@ -477,12 +318,7 @@ private:
   llvm::StringMap<int64_t> deviceIndex;
   std::map<int64_t, Queue> messages;
   std::optional<std::vector<std::vector<int64_t>>> groups;
-  /// (is a result, position) -> (device, offset).
-  llvm::DenseMap<std::pair<unsigned, int64_t>, std::pair<StringRef, int64_t>>
-      placeOf;
-  /// Where copies of arguments are that others own.
-  llvm::DenseMap<int64_t, SmallVector<std::pair<StringRef, int64_t>, 1>>
-      copiesOf;
+  std::optional<BorderPlaces> places;
 };
 } // namespace
 

@@ -9,6 +9,7 @@
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Model/CheckMachine.h"
 
 #include <fmt/format.h>
 
@@ -140,6 +141,8 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
     if (!bytes)
       return fail(fmt::format(
           "'{}' is not a size (such as 512MiB, 1.5GiB, 2GB)", size));
+    if (*bytes == 0)
+      return fail(fmt::format("devices of '{}' hold nothing: give more", size));
     memory = *bytes;
   }
   machine = {};
@@ -169,5 +172,10 @@ std::string baechi::placement::readMachineSpec(const std::string &spec,
           std::string::npos;
   if (spec.empty() || shortForm || forgot)
     return readShortForm(spec, machine);
-  return readMachine(spec, machine);
+  std::string error = readMachine(spec, machine);
+  if (!error.empty())
+    return error;
+  // Here the file is known, which later errors cannot name.
+  std::vector<std::string> wrong = checkMachine(machine);
+  return wrong.empty() ? "" : spec + ": " + wrong.front();
 }

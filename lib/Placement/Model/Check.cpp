@@ -33,6 +33,13 @@ public:
   void add(int64_t value, int64_t times = 1) {
     total += static_cast<__int128>(std::max<int64_t>(value, 0)) * times;
   }
+  void add(const Sum &other, int64_t times) { total += other.total * times; }
+  /// So many for each \p one, rounded up.
+  Sum times(int64_t many, int64_t one) const {
+    Sum made;
+    made.total = (total * many + one - 1) / one;
+    return made;
+  }
   bool tooLarge() const { return total > sumLimit; }
 
 private:
@@ -209,6 +216,9 @@ private:
       consider(machine.nodes->inside);
       consider(machine.nodes->between);
     }
+    // What each device may have of its own is multiplied once.
+    Sum shared, moved;
+    int64_t numOutputs = 0;
     for (const Operator &op : graph.ops) {
       bytes.add(op.scratch);
       bytes.add(op.resident);
@@ -216,13 +226,25 @@ private:
       for (const auto &[kind, ns] : op.timeNs)
         longest = std::max(longest, ns);
       time.add(longest);
+      numOutputs += static_cast<int64_t>(op.outputs.size());
       for (const Output &output : op.outputs) {
         bytes.add(output.memory);
-        bytes.add(output.copy, devices);
-        bytes.add(output.bytes, devices);
-        if (slowest)
-          time.add(slowest->transferNs(output.bytes), devices);
+        shared.add(output.copy);
+        moved.add(output.bytes);
       }
+    }
+    bytes.add(shared, devices);
+    bytes.add(moved, devices);
+    if (slowest) {
+      // No more than this, without a division an output; else exactly.
+      Sum most = time;
+      most.add(slowest->latencyNs, numOutputs * devices);
+      most.add(numOutputs, devices); // what is rounded up
+      most.add(moved.times(1000, slowest->bytesPerUs), devices);
+      if (most.tooLarge())
+        for (const Operator &op : graph.ops)
+          for (const Output &output : op.outputs)
+            time.add(slowest->transferNs(output.bytes), devices);
     }
     if (bytes.tooLarge())
       error("the sizes of the graph add up to more than {} bytes: check their "
@@ -240,6 +262,9 @@ private:
   }
 
   bool mayUseAll(const Operator &op) const {
+    if (!op.pin)
+      return std::all_of(firstOfKind.begin(), firstOfKind.end(),
+                         [&](size_t d) { return mayUse(op, d); });
     for (size_t d = 0; d < machine.devices.size(); ++d)
       if (!mayUse(op, d))
         return false;
@@ -248,6 +273,10 @@ private:
 
   /// A group needs one device that every member may be on.
   void checkGroups() {
+    std::set<std::string_view> kinds;
+    for (size_t d = 0; d < machine.devices.size(); ++d)
+      if (kinds.insert(machine.devices[d].kind).second)
+        firstOfKind.push_back(d);
     for (size_t i = 0; i < graph.ops.size(); ++i) {
       const Operator &op = graph.ops[i];
       if (op.group && !mayUseAll(op))
@@ -404,6 +433,7 @@ private:
   const Graph &graph;
   const Machine &machine;
   std::vector<std::string> errors;
+  std::vector<size_t> firstOfKind; ///< a device of each kind
   /// Groups with a member that may not be everywhere.
   std::unordered_map<std::string_view, Group> groups;
 };

@@ -17,18 +17,15 @@
 #include "Baechi/Placement/Nodes/PlanNodes.h"
 #include "Baechi/Placement/Cuts/PlanCuts.h"
 #include "Baechi/Placement/Model/Nodes.h"
-#include "Cuts/CutProgram.h"
-#include "Nodes/Layout.h"
+#include "Nodes/Proposals.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <set>
-#include <tuple>
 
 using namespace baechi::placement;
 using namespace baechi::placement::nodes;
@@ -44,31 +41,6 @@ constexpr int64_t smallStep = 10'000;
 /// Where a machine is so small, all of it is searched as one, too.
 constexpr int32_t fewDevices = 4;
 
-/// A layout of a setting, and what is known of it.
-struct Proposal {
-  Setting *setting = nullptr;
-  Layout layout;
-  std::string name;
-  int64_t bound = 0;
-  int64_t ns = never;
-  bool isSkipped = false; ///< there was no budget left for it
-};
-
-std::string nameOf(const Proposal &of, const std::string &way) {
-  const ReplicaShape &shape = of.setting->shape;
-  return fmt::format("{}, {} stage{} of {}, {} replica{}", way,
-                     of.layout.cuts.size(),
-                     of.layout.cuts.size() == 1 ? "" : "s", of.layout.lanes,
-                     shape.replicas, shape.replicas == 1 ? "" : "s");
-}
-
-int32_t numParts(const Graph &graph) {
-  int32_t parts = 0;
-  for (const Operator &op : graph.ops)
-    parts = std::max(parts, op.part.value_or(-1) + 1);
-  return parts;
-}
-
 class Planner {
 public:
   Planner(const Problem &problem, const Alternatives &alternatives,
@@ -79,9 +51,7 @@ public:
 
   void run() {
     phase("nodes");
-    addSettings();
-    for (auto &setting : settings)
-      propose(*setting);
+    proposals = Proposer(problem, alternatives, hasBudget).run(settings, notes);
     std::stable_sort(
         proposals.begin(), proposals.end(),
         [](const Proposal &a, const Proposal &b) { return a.bound < b.bound; });
@@ -150,113 +120,6 @@ private:
   int64_t effort() const {
     auto devices = static_cast<int32_t>(problem.machine.devices.size());
     return std::clamp(devices / usualDevices, 1, mostTimes);
-  }
-
-  /// Replicas of equal parts of a node, and of whole nodes.
-  void addSettings() {
-    int32_t all = nodes.nodes * nodes.devicesPerNode;
-    int32_t parts = std::max(numParts(problem.graph), 1);
-    for (int32_t devices = 1; devices <= all; ++devices) {
-      bool isPart = nodes.devicesPerNode % devices == 0;
-      bool isWhole = devices % nodes.devicesPerNode == 0 && all % devices == 0;
-      if (!isPart && !isWhole)
-        continue;
-      int32_t replicas = std::min(parts, all / devices);
-      while (parts % replicas != 0)
-        --replicas;
-      ReplicaShape shape{replicas, devices};
-      if (std::string why = whyNoReplicas(problem, alternatives, shape);
-          !why.empty()) {
-        if (replicas > 1)
-          notes.insert("no replicas: " + why);
-        shape.replicas = 1;
-      }
-      settings.push_back(
-          std::make_unique<Setting>(problem, alternatives, shape));
-    }
-  }
-
-  void propose(Setting &setting) {
-    std::map<std::string, int32_t> names = {{"", 1}};
-    for (size_t op = 0; op < setting.likes.size(); ++op)
-      if (setting.likes[op] > 0)
-        for (const Alternative &way : setting.replica.alternatives.of[op]) {
-          int32_t &lanes = names[way.name];
-          lanes = std::max(lanes, static_cast<int32_t>(way.pieces.size()));
-        }
-    std::set<int32_t> lanesSeen;
-    for (const auto &[name, lanes] : names) {
-      if (nodes.devicesPerNode % lanes != 0)
-        continue;
-      add(setting, name.empty() ? "whole" : name, setting.waysNamed(name),
-          lanes);
-      if (lanes > 1 && lanesSeen.insert(lanes).second && hasBudget)
-        addMixed(setting, lanes);
-    }
-  }
-
-  /// In as many stages as there are devices for.
-  void add(Setting &setting, const std::string &name, const Ways &ways,
-           int32_t lanes) {
-    if (setting.shape.devices % lanes != 0)
-      return;
-    int32_t most = setting.shape.devices / lanes;
-    std::vector<int64_t> load = setting.loads(ways, lanes);
-    int32_t stages = std::min(most, setting.chain.numLinks);
-    std::set<std::vector<int32_t>> seen;
-    for (auto cuts : {narrowCuts(load, setting.chain.crossing, stages),
-                      evenCuts(load, stages), balancedCuts(load, stages)}) {
-      if (!seen.insert(cuts).second)
-        continue;
-      Proposal each{&setting, {lanes, std::move(cuts), ways}, "", 0, never,
-                    false};
-      each.name = nameOf(each, name);
-      each.bound = setting.lowerBound(each.layout);
-      proposals.push_back(std::move(each));
-    }
-  }
-
-  /// Ways by the pairwise program: of one part, on the devices of a stage.
-  void addMixed(Setting &setting, int32_t lanes) {
-    auto [it, isNew] = mixed.try_emplace(lanes);
-    if (isNew)
-      it->second = mixedWays(lanes);
-    int32_t number = 0;
-    for (const std::map<int32_t, int32_t> &found : it->second) {
-      Ways ways(setting.likes.size(), -1);
-      for (size_t op = 0; op < ways.size(); ++op) {
-        auto way =
-            found.find(setting.replica.original[setting.replica.first[op]]);
-        if (way != found.end())
-          ways[op] = way->second;
-      }
-      add(setting, fmt::format("mixed {}", ++number), ways, lanes);
-    }
-  }
-
-  /// By ids of the whole graph.
-  std::vector<std::map<int32_t, int32_t>> mixedWays(int32_t lanes) const {
-    int32_t parts = std::max(numParts(problem.graph), 1);
-    ReplicaGraph one = replicaGraph(problem.graph, alternatives, parts);
-    for (auto &of : one.alternatives.of)
-      for (Alternative &way : of)
-        way.exchange = (way.exchange + parts - 1) / parts;
-    Problem stage{one.graph, replicaMachine(problem.machine, {1, lanes})};
-    cuts::CutProgram program(stage, one.alternatives, Objective::Makespan);
-    std::vector<std::map<int32_t, int32_t>> found;
-    std::set<Ways> seen;
-    for (double transfers : {1.0, 0.5, 0.25, 2.0}) {
-      cuts::Weights weights;
-      weights.transfers = transfers;
-      weights.pieces = lanes;
-      auto ways = program.propose(weights);
-      if (!ways || !seen.insert(*ways).second)
-        continue;
-      auto &byId = found.emplace_back();
-      for (size_t op = 0; op < ways->size(); ++op)
-        byId[one.original[op]] = (*ways)[op];
-    }
-    return found;
   }
 
   /// True where it is better than all before.
@@ -447,7 +310,6 @@ private:
   std::vector<std::unique_ptr<Setting>> settings;
   std::vector<Proposal> proposals;
   Proposal best;
-  std::map<int32_t, std::vector<std::map<int32_t, int32_t>>> mixed;
   std::set<std::string> notes;
   bool isFlat = false;
 };
@@ -461,33 +323,6 @@ std::string wrong(const Problem &problem, const Alternatives &alternatives) {
 }
 
 } // namespace
-
-std::string baechi::placement::parseGrid(std::string_view text, Grid &grid) {
-  auto wrong = [&] {
-    return fmt::format("'{}' is no grid: write WAY:STAGES:REPLICAS, such as "
-                       "tensor/8:4:2 or whole:8:1",
-                       text);
-  };
-  size_t second = text.rfind(':');
-  size_t first = second == std::string_view::npos || second == 0
-                     ? std::string_view::npos
-                     : text.rfind(':', second - 1);
-  if (first == std::string_view::npos)
-    return wrong();
-  grid.way = text.substr(0, first);
-  if (grid.way == "whole")
-    grid.way.clear();
-  auto number = [&](std::string_view word, int32_t &value) {
-    auto [end, error] =
-        std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc() && end == word.data() + word.size() &&
-           value >= 1 && value <= 4096;
-  };
-  bool isGood =
-      number(text.substr(first + 1, second - first - 1), grid.stages) &&
-      number(text.substr(second + 1), grid.replicas);
-  return isGood ? "" : wrong();
-}
 
 NodePlan baechi::placement::planNodes(const Problem &problem,
                                       const Alternatives &alternatives,

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Schedule/Verify.h"
+#include "Schedule/ReplayedLinks.h"
 
 #include <fmt/format.h>
 
@@ -39,14 +40,6 @@ struct Copy {
   Holding held;
   int32_t device;
   int32_t next;
-};
-
-/// What an operator or a transfer (a position in `copies`) takes up.
-struct Span {
-  int64_t start;
-  int64_t end;
-  int32_t op = -1;
-  int32_t transfer = -1;
 };
 
 /// Bytes taken or given back at a time.
@@ -224,34 +217,7 @@ void Replay::transfers() {
                    [](const Transfer &a, const Transfer &b) {
                      return a.startNs < b.startNs;
                    });
-  // What transfers occupy under the link model: a link, a side or all of a
-  // device.
-  struct Resource {
-    std::string name;
-    std::vector<Span> spans;
-  };
-  std::vector<Resource> resources(size_t(2) * numDevices);
-  for (int32_t d = 0; d < numDevices; ++d) {
-    bool duplex = machine.linkModel == LinkModel::Duplex;
-    resources[d].name =
-        (duplex ? "the outgoing side of " : "the copy engine of ") +
-        deviceName(d);
-    resources[numDevices + d].name = "the incoming side of " + deviceName(d);
-  }
-  if (machine.linkModel == LinkModel::Parallel) {
-    resources.clear();
-    for (int32_t from = 0; from < numDevices; ++from)
-      for (int32_t to = 0; to < numDevices; ++to)
-        resources.push_back(
-            {"the link " + deviceName(from) + "->" + deviceName(to), {}});
-  }
-  size_t firstCard = resources.size();
-  int32_t numCards = machine.nodes ? machine.nodes->numCards : 0;
-  bool oneSide = machine.linkModel == LinkModel::Sequential;
-  for (const char *side :
-       {oneSide ? "" : "the outgoing side of ", "the incoming side of "})
-    for (int32_t card = 0; card < numCards; ++card)
-      resources.push_back({fmt::format("{}network card {}", side, card), {}});
+  ReplayedLinks links(machine);
   for (const Transfer &t : sorted) {
     if (t.op < 0 || static_cast<size_t>(t.op) >= graph.ops.size() ||
         t.output < 0 ||
@@ -285,37 +251,9 @@ void Replay::transfers() {
     Span span{t.startNs, t.endNs, -1, static_cast<int32_t>(copies.size())};
     copies.push_back(t);
     devices[t.from].sentBytes += bytes;
-    if (numCards > 0 && machine.linkModel != LinkModel::Unlimited &&
-        machine.nodes->node[t.from] != machine.nodes->node[t.to]) {
-      const auto &card = machine.nodes->card;
-      resources[firstCard + card[t.from]].spans.push_back(span);
-      if (!oneSide || card[t.to] != card[t.from])
-        resources[firstCard + card[t.to] + (oneSide ? 0 : numCards)]
-            .spans.push_back(span);
-    }
-    int32_t from = machine.sideOf(t.from), to = machine.sideOf(t.to);
-    switch (machine.linkModel) {
-    case LinkModel::Unlimited:
-      break;
-    case LinkModel::Parallel:
-      resources[static_cast<size_t>(t.from) * numDevices + t.to]
-          .spans.push_back(span);
-      break;
-    case LinkModel::Duplex:
-      resources[from].spans.push_back(span);
-      resources[numDevices + to].spans.push_back(span);
-      break;
-    case LinkModel::Sequential:
-      resources[from].spans.push_back(span);
-      if (to != from)
-        resources[to].spans.push_back(span);
-      break;
-    }
+    links.occupy(t.from, t.to, span);
   }
-  std::sort(
-      resources.begin(), resources.end(),
-      [](const Resource &a, const Resource &b) { return a.name < b.name; });
-  for (Resource &resource : resources)
+  for (ReplayedLinks::Resource &resource : std::move(links).byName())
     exclusive(std::move(resource.spans), resource.name);
 }
 

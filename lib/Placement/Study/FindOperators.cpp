@@ -48,11 +48,17 @@ std::string meant(const Graph &graph, const std::string &pattern) {
       least = distance;
       closest = &op.name;
     }
-  if (!closest)
-    return fmt::format(
-        "no name is like it; there are '{}'{}", graph.ops.front().name,
-        graph.ops.size() > 1 ? fmt::format(", … ({} in all)", graph.ops.size())
-                             : "");
+  if (!closest) {
+    // The first ones are a program's arguments.
+    constexpr size_t most = 8;
+    size_t shown = std::min(most, graph.ops.size());
+    std::string names;
+    for (size_t i = 0; i < shown; ++i)
+      names += fmt::format("{}'{}'", i ? ", " : "", graph.ops[i].name);
+    if (shown < graph.ops.size())
+      names += fmt::format(", … ({} in all)", graph.ops.size());
+    return "no name is like it; there are " + names;
+  }
   return fmt::format("did you mean '{}'?", *closest);
 }
 

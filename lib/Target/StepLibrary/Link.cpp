@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/HostJit/GemmLibraries.h"
+#include "Baechi/Placement/Io/Environment.h"
 #include "Baechi/Placement/Io/Store.h"
 #include "Baechi/Placement/Io/TemporaryFolder.h"
 #include "Baechi/Target/StepLibrary.h"
@@ -143,8 +144,10 @@ llvm::Error runCompiler(llvm::ArrayRef<std::string> command,
                         llvm::StringRef log) {
   llvm::SmallVector<llvm::StringRef> words(command.begin(), command.end());
   std::optional<llvm::StringRef> outputs[] = {llvm::StringRef(""), log, log};
+  std::vector<std::string_view> given = placement::environment();
+  llvm::SmallVector<llvm::StringRef> environment(given.begin(), given.end());
   std::string error;
-  if (llvm::sys::ExecuteAndWait(words[0], words, std::nullopt, outputs,
+  if (llvm::sys::ExecuteAndWait(words[0], words, environment, outputs,
                                 /*SecondsToWait=*/0, /*MemoryLimit=*/0,
                                 &error) == 0)
     return llvm::Error::success();

@@ -41,6 +41,24 @@ static void writeToOwnTensors(RewriterBase &rewriter, GenericOp op) {
   }
 }
 
+/// Packed layouts as pads, reshapes and transposes.
+static void unfoldPacks(func::FuncOp step, IRRewriter &rewriter) {
+  SmallVector<Operation *> packs;
+  step.walk([&](Operation *op) {
+    if (isa<PackOp, UnPackOp>(op))
+      packs.push_back(op);
+  });
+  for (Operation *op : packs) {
+    rewriter.setInsertionPoint(op);
+    // Neither fails for static shapes.
+    if (auto pack = dyn_cast<PackOp>(op))
+      (void)lowerPack(rewriter, pack, /*lowerPadLikeWithInsertSlice=*/false);
+    else
+      (void)lowerUnPack(rewriter, cast<UnPackOp>(op),
+                        /*lowerUnpadLikeWithExtractSlice=*/false);
+  }
+}
+
 void formkernels::generalize(func::FuncOp step) {
   MLIRContext *context = step.getContext();
   RewritePatternSet patterns(context);
@@ -48,8 +66,9 @@ void formkernels::generalize(func::FuncOp step) {
   tensor::populateDecomposeTensorConcatPatterns(patterns);
   walkAndApplyPatterns(step, std::move(patterns));
 
-  // A softmax is the operations that it stands for.
   IRRewriter rewriter(context);
+  unfoldPacks(step, rewriter);
+  // A softmax is the operations that it stands for.
   SmallVector<AggregatedOpInterface> aggregates;
   step.walk([&](AggregatedOpInterface op) { aggregates.push_back(op); });
   for (AggregatedOpInterface op : aggregates) {

@@ -52,7 +52,8 @@ public:
     // copies when kernels are bufferized.
     KernelCounts counted;
     // Simplification moves constants, forgets where they were, and more.
-    if (failed(checkAsWritten(step)))
+    if (failed(checkAsWritten(step)) || failed(settleResources(step)) ||
+        failed(computeIndexMaps(step)))
       return signalPassFailure();
     dropEmptyParts(step);
     simplify(step);

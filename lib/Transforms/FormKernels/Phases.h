@@ -33,6 +33,14 @@ mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
 /// Errors on attributes of the baechi dialect, which kernels do not keep.
 mlir::LogicalResult checkAsWritten(mlir::func::FuncOp step);
 
+/// Errors on constants whose resource is not there or has another size; those
+/// of booleans get their values.
+mlir::LogicalResult settleResources(mlir::func::FuncOp step);
+
+/// Positions that are computed by affine maps (affine.apply, min and max, as
+/// upstream's fusion and tiling leave them) as plain arithmetic.
+mlir::LogicalResult computeIndexMaps(mlir::func::FuncOp step);
+
 /// Errors on what cannot become a kernel: dynamic shapes, element types without
 /// code, operations of unknown dialects, scalars that loops leave behind. Run
 /// after canonicalization, which removes some of these.

@@ -169,6 +169,24 @@ static void noteLoop(InFlightDiagnostic &diag, func::FuncOp step) {
   }
 }
 
+/// Says which arguments have a single row: a batch of one, maybe.
+static void noteSingle(InFlightDiagnostic &diag, func::FuncOp step,
+                       int64_t pieces) {
+  for (BlockArgument argument : step.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    unsigned number = argument.getArgNumber();
+    if (!type || type.getRank() == 0 || type.getDimSize(0) != 1 ||
+        step.getArgAttr(number, BaechiDialect::kUpdatedBy))
+      continue;
+    auto name = step.getArgAttrOfType<StringAttr>(number, BaechiDialect::kName);
+    diag << ", or give a batch of at least " << pieces << " rows if "
+         << (name ? "'" + name.str() + "'"
+                  : "argument " + std::to_string(number))
+         << ", of 1, is the batch";
+    return;
+  }
+}
+
 LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
                                     PlanOptions options) {
   int64_t pieces = options.pieces;
@@ -182,6 +200,7 @@ LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
         << pieces
         << " replicas: no dimension of an argument whose next value it does "
            "not return can be cut; name the batch's arguments (split)";
+    noteSingle(diag, step, pieces);
     noteLoop(diag, step);
     return diag;
   }

@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/ReplicaSides.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
 #include "Describe.h"
 #include "Pieces.h"
+#include "WrittenParts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -35,7 +37,7 @@ static void ownStorage(func::FuncOp step) {
   };
   // Fills before what they fill.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.front())))
-    if (isStorage(op)) {
+    if (isStorage(op) && !op.use_empty()) {
       OpBuilder builder(&op);
       for (OpOperand &use : llvm::make_early_inc_range(
                llvm::drop_begin(op.getResult(0).getUses())))
@@ -58,6 +60,8 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
           << replicas.getValue();
       return signalPassFailure();
     }
+    if (auto written = (*step)->getAttrOfType<IntegerAttr>(kReplicas))
+      return takeWritten(*step, written.getInt());
     ownStorage(*step);
     PlanOptions options;
     options.pieces = replicas;
@@ -79,6 +83,46 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
                            builder.getUnitAttr());
     (*step)->setAttr(kReplicas, builder.getI64IntegerAttr(replicas));
     rewriteInPieces(*step, *plan, Stored::InPieces);
+  }
+
+  /// The step has a copy for each of \p written replicas: nothing is cut.
+  void takeWritten(func::FuncOp step, int64_t written) {
+    if (written != int64_t(replicas)) {
+      step.emitError("the step is written for ")
+          << written << " replicas, and " << replicas.getValue()
+          << " are asked for: ask for as many, or change the axis that it is "
+             "written along";
+      return signalPassFailure();
+    }
+    SplitReport::Class found;
+    Storage storage = storeWrittenParts(step, written, found);
+    llvm::DenseMap<Operation *, int64_t> sides = replicaSides(step);
+    found.operations = llvm::count_if(
+        sides, [](const auto &entry) { return entry.second == 0; });
+    found.reductions = markExchanges(step, sides);
+    if (!report)
+      return;
+    if (!found.sizes.empty())
+      report->classes.push_back(std::move(found));
+    describeStorage(storage, *report);
+  }
+
+  /// What joins values of several replicas: no product of one starts from
+  /// another's.
+  static int64_t
+  markExchanges(func::FuncOp step,
+                const llvm::DenseMap<Operation *, int64_t> &sides) {
+    int64_t count = 0;
+    for (auto join : step.getOps<linalg::GenericOp>())
+      if (!sides.contains(join) &&
+          llvm::any_of(join.getDpsInputs(), [&](Value value) {
+            return sides.contains(value.getDefiningOp());
+          })) {
+        join->setAttr(BaechiDialect::kPartials,
+                      UnitAttr::get(step.getContext()));
+        ++count;
+      }
+    return count;
   }
 
   /// What persons ask for may have other sizes.

@@ -121,6 +121,19 @@ class CompileOptions:
                 "or None (a bar on a terminal)"
             )
 
+    def written_for(self, replicas: int) -> CompileOptions:
+        """The options of a step that is written for so many replicas (1: as one for one
+        device). Raises ValueError where others ask for something else."""
+        if replicas < 2 or replicas == self.replicas:
+            return self
+        if self.replicas > 1:
+            raise ValueError(
+                f"replicas is {self.replicas}, and the step is written for {replicas}, by "
+                f"jax.shard_map or jax.pmap: give replicas={replicas}, leave it out, or change the "
+                "mesh"
+            )
+        return dataclasses.replace(self, replicas=replicas)
+
     def words(self) -> list[str]:
         """All of them as the compiler takes them, NAME=VALUE by `baechi-run`'s names."""
         given = {

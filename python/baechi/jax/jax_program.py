@@ -94,9 +94,11 @@ class JaxProgram(Program):
             from baechi.jax.quick import QuickCall
         except ImportError:
             return None
-        if any(generator is not None for generator in self._returned):
-            return None
         signature = self.signature
+        if any(generator is not None for generator in self._returned) or any(
+            map(_has_no_values, signature.result_types)
+        ):
+            return None
         call = QuickCall(_placement, self.library, kinds, self._updated, signature.result_types)
         residents, updated = self._residents, list(self._updated.items())
         unflatten = signature.result_tree.unflatten
@@ -197,6 +199,8 @@ class JaxProgram(Program):
     def _result(self, index: int, on_gpu: bool) -> Any:
         """Of JAX; where arguments came in a GPU's memory (`on_gpu`), on the GPU where it is."""
         kind = self.signature.result_types[index]
+        if _has_no_values(kind):
+            return np.zeros(kind.shape, kind.dtype)
         device = gpu_array.device_of(self.library, "results", index) if on_gpu else None
         if device is None or kind.weak_type or self._returned[index] is not None:
             # The compiler's integers have no sign.
@@ -217,6 +221,11 @@ class JaxProgram(Program):
         ):
             return leaf  # by DLPack
         return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
+
+
+def _has_no_values(kind: jax.ShapeDtypeStruct) -> bool:
+    """Whether a result is the derivative by what is no real number."""
+    return kind.dtype == jax.dtypes.float0
 
 
 def _tell(calls: Sequence[HostCall]) -> None:

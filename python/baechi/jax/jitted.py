@@ -21,6 +21,7 @@ from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.common import progress, temporary
 from baechi.compiling.options import CompileOptions, beside
 from baechi.compiling.tools import CompileError
+from baechi.importer.jax import replicas as written
 from baechi.importer.jax.step import ImportedStep, import_step
 from baechi.jax import random_keys
 from baechi.jax.border import Border, is_wide
@@ -157,7 +158,8 @@ def jit(
     replicas: N cuts the batch in N equal parts, each computed on a device of its own, adds
         their gradients in the replicas' order, and updates each parameter that is donated at
         one owner; the same bits on any number of devices. `split={"x": (0, N)}` names the
-        batch's arguments where they are not found (docs/replicas.md).
+        batch's arguments where they are not found. A step of `jax.shard_map` or `jax.pmap` has
+        as many as its mesh says (docs/replicas.md).
     exchange: between replicas, donated parameters are sent as soon as they are new and awaited
         by the next call, and messages go in this order: `fifo` (as they are ready), `slices`
         (the same, in slices), `tictac` (what the next call uses first) or `p3` (the same, in
@@ -369,7 +371,8 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         )
         checked = self._checks.check is not None
         run = functools.partial(self._run, later) if checked else None
-        return Lowered(border, imported.text, self._options, run, self._dispatches, self._overlaps)
+        options = self._options.written_for(imported.replicas)
+        return Lowered(border, imported.text, options, run, self._dispatches, self._overlaps)
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         bound = bind(self._step, args, kwargs)
@@ -417,7 +420,9 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         step = call.arguments.positional(self._step)
         step = _with_static(step, call.static) if call.static else step
         plain = random_keys.PlainStep(step, call.generators)
-        return lambda *leaves: jax.tree.leaves(plain(*jax.tree.unflatten(call.tree, leaves)))
+        return written.unrolled(
+            lambda *leaves: jax.tree.leaves(plain(*jax.tree.unflatten(call.tree, leaves)))
+        )
 
     def _alone(
         self, program: JaxProgram, part: Callable[..., Any], leaves: Sequence[Any]
@@ -448,16 +453,17 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
     def _compile(self, call: _Call) -> JaxProgram:
         imported, returned = self._import(call)
         name, separate = _identifier(self._step), ""
+        options = self._options.written_for(imported.replicas)
         if self._overlaps:
             checked = self._checks.check is not None
             generators = call.generators, returned
-            separate = why_separate(name, *generators, imported.host_calls, self._options, checked)
+            separate = why_separate(name, *generators, imported.host_calls, options, checked)
         program = JaxProgram(
             imported.signature,
             returned,
             self._turn,
             imported.text,
-            self._options,
+            options,
             host_calls=imported.host_calls,
             name=name,
         )

@@ -144,6 +144,8 @@ def _delegate() -> None:
     own = set(vars(PendingArray)) | {"__dict__", "__weakref__", "__module__", "__annotations__"}
     kept = {name for name in dir(object) if name not in ("__eq__", "__ne__", "__lt__", "__le__")}
     kept -= {"__gt__", "__ge__", "__format__"}
+    # Who drops an array does not look at it. Buffers' release belongs to what gave them.
+    kept |= {"__del__", "__buffer__", "__release_buffer__"}
     for name in dir(type(example)):
         if name in own or name in kept or name == "__slots__":
             continue

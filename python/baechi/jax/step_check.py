@@ -11,9 +11,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend import core
 
 from baechi.checking.compare import Difference, first_difference
 from baechi.checking.options import CheckError, CheckOptions, is_floating
+from baechi.importer.jax import jaxprs
 from baechi.jax import random_keys
 from baechi.jax.bisect import Flat, first_wrong
 
@@ -21,6 +23,7 @@ from baechi.jax.bisect import Flat, first_wrong
 Runner = Callable[[Flat, Sequence[Any]], Sequence[Any]]
 
 _DRAWS = 2
+_WORDS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 @dataclasses.dataclass
@@ -40,6 +43,9 @@ class JaxCheck:
             jax.numpy.asarray(leaf) if hasattr(leaf, "__jax_array__") else leaf
             for leaf in self.leaves
         ]
+        # What the step itself computes in a short type is rounded to it on both sides.
+        if math := _shortest(jax.make_jaxpr(self.flat)(*self.leaves).jaxpr):
+            self.options = dataclasses.replace(self.options, cuda_math=math)
         self._reference = run_jax(self.flat, self.leaves)
 
     def compare(self, results: Sequence[Any], names: Sequence[str], run: Runner) -> None:
@@ -80,6 +86,18 @@ class JaxCheck:
 
 def run_jax(function: Flat, leaves: Sequence[Any]) -> list[np.ndarray]:
     return as_arrays(jax.jit(function)(*leaves))
+
+
+def _shortest(jaxpr: core.Jaxpr) -> str:
+    """The type with the fewest bits of precision that is computed in, as `cuda_math` calls it;
+    empty: none is shorter than single precision."""
+    found = {
+        word
+        for eqn in jaxpr.eqns
+        for variable in eqn.outvars
+        if (word := _WORDS.get(str(getattr(variable.aval, "dtype", ""))))
+    } | {_shortest(body) for eqn in jaxpr.eqns for body in jaxprs.bodies(eqn)}
+    return "bf16" if "bf16" in found else "fp16" if "fp16" in found else ""
 
 
 def as_arrays(values: Sequence[Any]) -> list[np.ndarray]:

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from baechi.replicas import library
+from baechi.replicas import arguments, library
+from baechi.replicas.arguments import StoreError
+
+__all__ = ["ORDERS", "Network", "ParameterStore", "StoreError", "StoreReport"]
 
 Rows = int | Sequence[int] | np.ndarray
+_NOTHING = object()
 ORDERS = ("age", "random", "magnitude", "relative", "round-robin")
-
-
-class StoreError(RuntimeError):
-    """A wrong use, a worker that was lost or is late, or a number that is not finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,14 +66,9 @@ class ParameterStore:
         network: Network | None = None,
     ) -> None:
         options = _options(locals())
-        starts = {name: _array(of) for name, of in tables.items() if isinstance(of, np.ndarray)}
-        shapes: dict[str, Any] = {name: starts.get(name, of) for name, of in tables.items()}
-        shapes = {n: of.shape if isinstance(of, np.ndarray) else of for n, of in shapes.items()}
-        count, steps = len(shapes), dict(revised or {})
-        if unknown := [name for name in steps if name not in shapes]:
-            raise StoreError(f"there is no table '{unknown[0]}' to be revised")
-        if wrong := [name for name, step in steps.items() if not step > 0]:
-            raise StoreError(f"table '{wrong[0]}' is revised with steps of {steps[wrong[0]]}")
+        shapes, starts = arguments.shapes_and_starts(tables)
+        steps = arguments.revisions(revised, shapes)
+        count = len(shapes)
         self._handle = library.library().baechiStoreCreate(
             ctypes.c_size_t(count),
             (ctypes.c_char_p * count)(*(name.encode() for name in shapes)),
@@ -146,30 +141,30 @@ class ParameterStore:
     def read(self, table: str, rows: Rows | None = None) -> np.ndarray:
         """The server's values; after `drain` the sums of all updates."""
         every = range(self._table(table)[1]) if rows is None else rows
-        return self._rows("baechiStoreRead", (), table, every, None)
+        return self._rows("baechiStoreRead", (), table, every)
 
     def get(self, worker: int, table: str, rows: Rows) -> np.ndarray:
         """Rows as a worker sees them: all updates up to its clock - staleness - 1, all of its
         own, and maybe newer ones. Waits for those that are not there."""
-        return self._rows("baechiStoreGet", (ctypes.c_int32(worker),), table, rows, None)
+        return self._rows("baechiStoreGet", (_worker(worker),), table, rows)
 
     def inc(self, worker: int, table: str, rows: Rows, updates: Any) -> None:
         """Adds to rows, or gives gradients of a table that is `revised`."""
-        self._rows("baechiStoreInc", (ctypes.c_int32(worker),), table, rows, updates)
+        self._rows("baechiStoreInc", (_worker(worker),), table, rows, updates)
 
     def clock(self, worker: int) -> int:
         """Ends a worker's clock; returns the next one."""
         now = ctypes.c_int64()
-        self._call("baechiStoreClock", ctypes.c_int32(worker), ctypes.byref(now))
+        self._call("baechiStoreClock", _worker(worker), ctypes.byref(now))
         return now.value
 
     def finish(self, worker: int) -> None:
         """The worker is done, and nobody waits for it any more."""
-        self._call("baechiStoreFinish", ctypes.c_int32(worker))
+        self._call("baechiStoreFinish", _worker(worker))
 
     def lose(self, worker: int, why: str) -> None:
         """The worker is lost: the others stop with an error that names it, or wait."""
-        self._call("baechiStoreLose", ctypes.c_int32(worker), why.encode())
+        self._call("baechiStoreLose", _worker(worker), why.encode())
 
     @contextlib.contextmanager
     def worker(self, worker: int) -> Iterator[ParameterStore]:
@@ -226,7 +221,9 @@ class ParameterStore:
             raise StoreError(f"there is no table '{name}'; known: {known}")
         return self._tables[name]
 
-    def _rows(self, call: str, worker: tuple[Any, ...], name: str, rows: Rows, given: Any) -> Any:
+    def _rows(
+        self, call: str, worker: tuple[Any, ...], name: str, rows: Rows, given: Any = _NOTHING
+    ) -> Any:
         place, _, width = self._table(name)
         asked = np.atleast_1d(np.asarray(rows))
         if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
@@ -238,10 +235,17 @@ class ParameterStore:
             raise StoreError(f"table '{name}' has no row {asked.min()}: rows count from 0")
         which = np.ascontiguousarray(asked, dtype=np.int64)
         shape = (width,) if np.ndim(rows) == 0 else (len(which), width)
-        if given is None:
+        if given is _NOTHING:  # None is no number
             values = np.empty(shape, np.float32)
         else:
-            values = np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), shape))
+            numbers = arguments.array(f"table '{name}'", given)
+            try:
+                values = np.ascontiguousarray(np.broadcast_to(numbers, shape))
+            except ValueError:
+                raise StoreError(
+                    f"table '{name}' is given values of shape {numbers.shape}, where {shape} are "
+                    "asked for: give a row for each, or one for all"
+                ) from None
         self._call(
             call,
             *worker,
@@ -257,10 +261,20 @@ class ParameterStore:
             raise StoreError(library.error())
 
 
-def _array(values: np.ndarray) -> np.ndarray:
-    if values.ndim != 2:
-        raise StoreError(f"a table is an array of two dimensions, not of {values.ndim}")
-    return np.asarray(values, np.float32)
+def _worker(worker: Any) -> ctypes.c_int32:
+    return ctypes.c_int32(arguments.whole("a worker", worker, "its number, which counts from 0"))
+
+
+_BYTES = "bytes per second, or None for none"
+# What is counted, and how.
+_WHOLE = {
+    "workers": "how many there are",
+    "processes": "how many there are, or 0 for one a worker",
+    "staleness": "0 for no delay, or how many clocks reads may be behind",
+    "tolerance": "a number of clocks",
+    "round_bytes": "a number of bytes",
+    "seed": "a whole number",
+}
 
 
 def _options(given: dict[str, Any]) -> library.StoreOptions:
@@ -268,24 +282,44 @@ def _options(given: dict[str, Any]) -> library.StoreOptions:
         raise StoreError(f"unknown order '{given['order']}'; known: {', '.join(ORDERS)}")
     if given["when_lost"] not in ("stop", "wait"):
         raise StoreError(f"unknown when_lost '{given['when_lost']}'; known: stop, wait")
-    budget, network = given["budget"], given["network"]
-    if budget is not None and not budget > 0:
-        raise StoreError(f"the budget is {budget}: give bytes per second, or None for none")
-    if network and not network.bytes_per_second > 0:
-        told = network.bytes_per_second
-        raise StoreError(f"the network has {told} bytes per second: give more than 0")
+    for name, mend in _WHOLE.items():
+        given[name] = arguments.whole(f"the {name.replace('_', ' ')}", given[name], mend)
+    budget = arguments.real("the budget", 0 if given["budget"] is None else given["budget"], _BYTES)
+    if given["budget"] is not None and not budget > 0:
+        raise StoreError(f"the budget is {given['budget']}: give {_BYTES}")
+    patience = arguments.real("the patience", given["patience"], "seconds, or infinity")
+    network = _network(given["network"])
     return library.StoreOptions(
         given["workers"],
         given["processes"],
         given["staleness"],
         given["tolerance"],
-        budget or 0.0,
-        given["patience"],
+        budget,
+        patience,
         ORDERS.index(given["order"]),
         given["when_lost"] == "wait",
         given["checked"],
         given["round_bytes"],
         given["seed"],
-        network.bytes_per_second if network else 0.0,
-        network.latency_ns if network else 0,
+        network.bytes_per_second,
+        network.latency_ns,
     )
+
+
+def _network(network: Any) -> Network:
+    """A network whose numbers are there; of 0 bytes per second where there is none."""
+    if network is None:
+        return Network(0.0, 0)
+    if not isinstance(network, Network):
+        raise StoreError(f"the network is {network!r}: give a Network(bytes_per_second)")
+    told = arguments.real("the network's bytes per second", network.bytes_per_second, "a number")
+    if not told > 0:
+        raise StoreError(
+            f"the network has {network.bytes_per_second} bytes per second: give more than 0"
+        )
+    latency = arguments.whole(
+        "the network's latency", network.latency_ns, "nanoseconds, 0 or more", 2**63 - 1
+    )
+    if latency < 0:
+        raise StoreError(f"the network's latency is {latency}: give nanoseconds, 0 or more")
+    return Network(told, latency)

@@ -19,13 +19,14 @@ import numpy as np
 def as_array(value: np.ndarray, weak: bool = False) -> Any:
     """An array of JAX. If its type is weak, it takes the other operand's type, as Python's
     numbers do: `jax.numpy` makes such arrays of these."""
+    import jax
     import jax.numpy as jnp
 
     if not weak:
-        return jnp.asarray(value)
+        return jax.device_put(value)  # jnp.asarray copies since JAX 0.10
     number = jnp.asarray(value.dtype.type(0).item())
     if number.dtype != value.dtype:  # no type of Python's numbers
-        return jnp.asarray(value)
+        return jax.device_put(value)
     if value.ndim == 0:
         return jnp.asarray(value.item())
     return jnp.full(value.shape, number.item()).at[...].set(value)

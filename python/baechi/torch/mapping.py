@@ -41,7 +41,7 @@ def device_map(
     sample: Any,
     machine: Any = "host:2",
     *,
-    no_split: Collection[str] = (),
+    no_split: Collection[str | type] = (),
     costs: str = "roofline",
     budget: str | float = "auto",
 ) -> DeviceMap:
@@ -52,7 +52,7 @@ def device_map(
     machine: `host:N[@SIZE]`, a machine file, a `baechi.Machine`, or memory by
         device as accelerate's `max_memory`: `{0: "10GiB", 1: "10GiB", "cpu": "30GiB"}`,
         numbers being GPUs; `"disk"` is for what the others have no room for.
-    no_split: names of classes whose modules stay whole, in addition to those
+    no_split: classes, or their names, whose modules stay whole, in addition to those
         that must: with parameters of their own, or combining tensors themselves.
     costs: `roofline` by kind of device, or `measured`, which times every operator
         on this processor (for devices of the kind `host`).

@@ -77,7 +77,7 @@ class ModuleGraphBuilder:
         model: torch.nn.Module,
         args: tuple,
         kwargs: Mapping[str, Any],
-        no_split: Collection[str] = (),
+        no_split: Collection[str | type] = (),
     ):
         self.model = model
         self._no_split = _known_classes(model, no_split)
@@ -348,16 +348,25 @@ class ModuleGraphBuilder:
                 units.append(self._unit_of_tensor(name))
 
 
-def _known_classes(model: torch.nn.Module, names: Collection[str]) -> set[str]:
-    if isinstance(names, str):
-        raise TypeError(f"no_split='{names}' is one string: write no_split=['{names}']")
+def _known_classes(model: torch.nn.Module, classes: Collection[str | type]) -> set[str]:
+    """The names of classes, each of which is one of a module of the model."""
+    if isinstance(classes, str):
+        raise TypeError(f"no_split='{classes}' is one string: write no_split=['{classes}']")
+    if isinstance(classes, type):
+        name = classes.__name__
+        raise TypeError(f"no_split={name} is one class: write no_split=[{name}]")
     known = {type(module).__name__ for module in model.modules()}
-    for name in names:
+    names = set()
+    for each in classes:
+        if not isinstance(each, str | type):
+            raise TypeError(f"no_split has {each!r}: give classes of modules, or their names")
+        name = each if isinstance(each, str) else each.__name__
+        names.add(name)
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
             raise ValueError(f"no_split: the model has no module of class '{name}': {hint}")
-    return set(names)
+    return names
 
 
 class _Joined:

@@ -100,6 +100,7 @@ def compile_step(
         raise TypeError(
             f"optimizer is {optimizer!r}: give one of torch.optim over the model's parameters"
         )
+    _refuse_processes(model)
     options = CompileOptions(
         beside(machine, spill_to),
         placer,
@@ -123,6 +124,18 @@ def compile_step(
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
     return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options, checks)
+
+
+def _refuse_processes(model: torch.nn.Module) -> None:
+    """Its process group exchanges gradients that a step would have used by then."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+            what = f"the model's '{name}'" if name else "the model"
+            raise TypeError(
+                f"{what} is a DistributedDataParallel, which exchanges gradients between "
+                "processes: give its .module, with replicas=N and the batch of all ranks, in one "
+                "process (docs/replicas.md)"
+            )
 
 
 class TrainingStep(Compiled[StepProgram]):

@@ -10,6 +10,70 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ExpandReplicas : Pass<"baechi-expand-replicas", "::mlir::ModuleOp"> {
+  let summary = "write the program of one replica as that of all";
+  let description = [{
+    A step that is what one of N replicas computes, with StableHLO's collectives
+    between them, becomes the step of all: each operation stands there once for
+    each replica, and a collective is what it makes of all their values. The rest
+    of the step is lowered to linalg, as `stablehlo-legalize-to-linalg` does, which
+    leaves collectives; they are in MLIR's generic form
+    (`--mlir-print-op-generic`). Known are `all_reduce`,
+    `all_gather`, `reduce_scatter`, `all_to_all`, `collective_permute`,
+    `replica_id` and `partition_id`, with groups; another, and one in a loop or a
+    branch, is an error. Sums are of pairs of neighbours, in the order of the
+    groups.
+
+    Arguments of which each replica has its own part are marked
+    (`baechi.batched`): the step of all has the parts one after the other, along
+    the first dimension, and so it has results that differ between replicas.
+    What is the same for all of them, as parameters are and all that is computed
+    of them and of sums, stands there once. That an argument which all share gets
+    another next value from each is an error.
+
+    N is `mhlo.num_replicas` or `mhlo.num_partitions` of the module, or what the
+    groups name. The step says it (`baechi.replicas`), and
+    `--baechi-replicate=replicas=N` takes it as it is. A step without operations
+    of StableHLO stays as it is.
+
+    ```mlir
+    func.func @step(%w: tensor<8xf32> {baechi.updated_by = 0 : i64}, %g: tensor<8xf32> {baechi.batched}) -> tensor<8xf32> {
+      %0 = math.exp %g : tensor<8xf32>
+      %1 = "stablehlo.all_reduce"(%0) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        "stablehlo.return"(%s) : (tensor<f32>) -> ()
+      }) : (tensor<8xf32>) -> tensor<8xf32>
+      %2 = arith.subf %w, %1 : tensor<8xf32>
+      return %2 : tensor<8xf32>
+    }
+    ```
+    becomes by `--baechi-expand-replicas`
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    module {
+      func.func @step(%arg0: tensor<8xf32> {baechi.updated_by = 0 : i64}, %arg1: tensor<16xf32> {baechi.batched}) -> tensor<8xf32> attributes {baechi.replicas = 2 : i64} {
+        %extracted_slice = tensor.extract_slice %arg1[0] [8] [1] : tensor<16xf32> to tensor<8xf32>
+        %extracted_slice_0 = tensor.extract_slice %arg1[8] [8] [1] : tensor<16xf32> to tensor<8xf32>
+        %0 = math.exp %extracted_slice : tensor<8xf32>
+        %1 = math.exp %extracted_slice_0 : tensor<8xf32>
+        %2 = tensor.empty() : tensor<8xf32>
+        %3 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]} ins(%0, %1 : tensor<8xf32>, tensor<8xf32>) outs(%2 : tensor<8xf32>) attrs =  {baechi.partials} {
+        ^bb0(%in: f32, %in_1: f32, %out: f32):
+          %5 = arith.addf %in, %in_1 : f32
+          linalg.yield %5 : f32
+        } -> tensor<8xf32>
+        %4 = arith.subf %arg0, %3 : tensor<8xf32>
+        return %4 : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::baechi::BaechiDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def Replicate : Pass<"baechi-replicate", "::mlir::ModuleOp"> {
   let summary = "cut the batch into equal parts, one for each replica";
   let description = [{
@@ -24,6 +88,10 @@ def Replicate : Pass<"baechi-replicate", "::mlir::ModuleOp"> {
     argument, and through none which the step updates; and others of the same
     extent, where they save time. Parts are equal: a batch that
     does not divide is refused.
+
+    A step that is written for replicas already (`baechi.replicas`) is not cut:
+    its batched arguments, which it reads in parts, become as many arguments, and
+    so do results that are put together of a part for each.
 
     The step then says how many replicas it has (`baechi.replicas`), and which
     arguments have a part for each (`baechi.batched`). `--baechi-form-kernels`

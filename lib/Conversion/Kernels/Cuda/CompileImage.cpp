@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Placement/Io/Environment.h"
 #include "Baechi/Placement/Io/TemporaryFolder.h"
 #include "Internal.h"
 #include "mlir/Conversion/Passes.h"
@@ -158,9 +159,11 @@ LogicalResult runTool(const placement::TemporaryFolder &folder,
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log),
                                           StringRef(log)};
   SmallVector<StringRef> arguments(command.begin(), command.end());
+  std::vector<std::string_view> given = placement::environment();
+  SmallVector<StringRef> environment(given.begin(), given.end());
   std::string message;
   int status = llvm::sys::ExecuteAndWait(
-      command.front(), arguments, std::nullopt, redirects, 0, 0, &message);
+      command.front(), arguments, environment, redirects, 0, 0, &message);
   if (status == 0)
     return success();
   StringRef name = StringRef(command.front()).rsplit('/').second;

@@ -15,6 +15,8 @@ from __future__ import annotations
 import functools
 import re
 
+from jaxlib.mlir import ir
+
 BACKWARD = "backward"
 
 _TRANSFORMATION = re.compile(r"(\w+)\((.*)\)")
@@ -66,27 +68,47 @@ def name_of(location) -> str:
     return clean_name(_jax_names(location))
 
 
+# How bindings before those of jaxlib 0.10, which have a class for each kind, are asked.
+_QUESTIONS = {
+    "CallSiteLoc": "is_a_callsite",
+    "FileLineColLoc": "is_a_file",
+    "FusedLoc": "is_a_fused",
+    "NameLoc": "is_a_name",
+}
+
+
+def _as(kind: str, location):
+    """The location, with the attributes of a kind; None where it is of another."""
+    if (asked := getattr(location, _QUESTIONS[kind], None)) is not None:
+        return location if asked() else None
+    if type(location) is not ir.Location:
+        return location if type(location).__name__ == kind else None
+    try:  # of diagnostics, which have the class of all kinds
+        return getattr(ir, kind)(location)
+    except ValueError:
+        return None
+
+
 def _jax_names(location) -> tuple[str, ...]:
-    if location.is_a_callsite():  # of an inlined function: the caller's scopes come first
-        return _jax_names(location.caller) + _jax_names(location.callee)
-    if location.is_a_fused():
-        named = [_jax_names(part) for part in location.locations]
-        return next((names for names in named if names), ())
-    if location.is_a_name():
-        return (location.name_str,)
-    return ()
+    if call := _as("CallSiteLoc", location):  # of an inlined function: the caller's scopes first
+        return _jax_names(call.caller) + _jax_names(call.callee)
+    if fused := _as("FusedLoc", location):
+        found = [_jax_names(part) for part in fused.locations]
+        return next((names for names in found if names), ())
+    named = _as("NameLoc", location)
+    return (named.name_str,) if named else ()
 
 
 def source_of(location) -> str:
     """`file:line:column` of the innermost user code of a location."""
-    if location.is_a_file():
-        return f"{location.filename}:{location.start_line}:{location.start_col}"
-    if location.is_a_name():
-        return source_of(location.child_loc)
+    if file := _as("FileLineColLoc", location):
+        return f"{file.filename}:{file.start_line}:{file.start_col}"
+    if named := _as("NameLoc", location):
+        return source_of(named.child_loc)
     parts = []
-    if location.is_a_callsite():
-        parts = [location.callee, location.caller]
-    elif location.is_a_fused():
-        parts = location.locations
+    if call := _as("CallSiteLoc", location):
+        parts = [call.callee, call.caller]
+    elif fused := _as("FusedLoc", location):
+        parts = fused.locations
     found = (source_of(part) for part in parts)
     return next((source for source in found if source != "unknown"), "unknown")

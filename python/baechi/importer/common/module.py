@@ -104,6 +104,22 @@ def annotate(
     function.attributes["res_attrs"] = ir.ArrayAttr.get([result(r) for r in results])
 
 
+def mark_replicas(ir: Any, module: Any, replicas: int, batched: Sequence[int]) -> None:
+    """Says how many replicas an annotated step is written for, and which arguments have a
+    part for each."""
+    if replicas < 2:
+        return
+    (function,) = (operation.operation for operation in module.body.operations)
+    i64 = ir.IntegerType.get_signless(64)
+    function.attributes["baechi.replicas"] = ir.IntegerAttr.get(i64, replicas)
+    arguments = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+    for number in batched:
+        given = {each.name: each.attr for each in ir.DictAttr(arguments[number])}
+        given["baechi.batched"] = ir.UnitAttr.get()
+        arguments[number] = ir.DictAttr.get(given)
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
+
+
 def init_attribute(ir: Any, value: init.Init) -> Any:
     """The `baechi.init` of an argument."""
     f32, i64 = ir.F32Type.get(), ir.IntegerType.get_signless(64)

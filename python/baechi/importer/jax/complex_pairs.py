@@ -73,11 +73,17 @@ def _is_native(jaxpr: core.Jaxpr, longest: int, is_inlined: bool = False) -> boo
         elif name == "fft" and not fourier.is_native(eqn.params["fft_lengths"], longest):
             return False
         elif _touches(eqn):
-            if name not in _RULES and name not in _PARTWISE:
+            if not (name in _RULES and _knows_all(eqn)) and name not in _PARTWISE:
                 return False
         elif not all(_is_native(body, longest) for body in jaxprs.bodies(eqn)):
             return False
     return True
+
+
+def _knows_all(eqn: Any) -> bool:
+    """Whether a rule knows what an equation says: a later JAX may say more."""
+    known = _PARAMETERS.get(eqn.primitive.name, set())
+    return all(name in known or value is None for name, value in eqn.params.items())
 
 
 def _without(closed: core.ClosedJaxpr) -> core.ClosedJaxpr:
@@ -313,11 +319,23 @@ _RULES: dict[str, Callable[..., Any]] = {
     "sign": lambda _, a: _sign(a),
     "square": lambda _, a: _product(a, a),
 }
+_OF_SCATTERS = {"dimension_numbers", "indices_are_sorted", "unique_indices", "mode"}
+# What equations with rules say: that which the rule reads, and hints.
+_PARAMETERS: dict[str, set[str]] = {
+    "conj": {"input_dtype"},
+    "convert_element_type": {"new_dtype", "weak_type"},
+    "dot_general": {"dimension_numbers", "precision", "preferred_element_type"},
+    "fft": {"fft_lengths", "fft_type"},
+    "gather": _OF_SCATTERS | {"fill_value", "slice_sizes"},
+    "integer_pow": {"y"},
+    "scatter": _OF_SCATTERS | {"update_jaxpr", "update_consts"},
+    "scatter-add": _OF_SCATTERS | {"update_jaxpr", "update_consts"},
+}
 # Those of several operands that have one shape.
 _ELEMENTWISE = {"add", "add_any", "complex", "div", "eq", "mul", "ne", "sub"}
 # The same of both parts.
 _PARTWISE = {
     *("add", "add_any", "broadcast_in_dim", "concatenate", "copy", "copy_p", "cumsum"),
     *("dynamic_slice", "dynamic_update_slice", "expand_dims", "neg", "pad", "reduce_sum"),
-    *("reshape", "rev", "select_n", "slice", "split", "squeeze", "sub", "transpose"),
+    *("reshape", "rev", "select_n", "slice", "split", "squeeze", "sub", "transpose", "unstack"),
 }

@@ -79,7 +79,7 @@ def triangular_solve(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_d
     return lax.fori_loop(0, n, substitute, jnp.zeros_like(b))
 
 
-def lu(a, **_):
+def lu(a):
     """L and U in one matrix, which rows were exchanged, and the order that this makes."""
     m, n = a.shape[-2:]
     rows, columns = jnp.arange(m, dtype=jnp.int32), jnp.arange(n)
@@ -115,7 +115,7 @@ def lu(a, **_):
     return lax.fori_loop(0, steps, eliminate, (a, pivots, order))
 
 
-def qr(a, *, full_matrices, **_):
+def qr(a, *, full_matrices, pivoting, use_magma):
     """Q and R by Householder's reflections; R's diagonal has LAPACK's signs."""
     m, n = a.shape[-2:]
     steps, width = min(m, n), m if full_matrices else min(m, n)

@@ -87,9 +87,14 @@ def _abstract(*_: Any, name: str, results: tuple[Any, ...], ordered: bool) -> An
     return list(results), {_ORDERED} if ordered else set()
 
 
+def _type_of(aval: Any) -> ir.Type:
+    # JAX's own function for it takes other arguments since 0.10.
+    return ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
+
+
 def _lower(context: Any, *operands: Any, name: str, results: Any, ordered: bool) -> Any:
     return stablehlo.CustomCallOp(
-        [mlir.aval_to_ir_type(aval) for aval in context.avals_out],
+        [_type_of(aval) for aval in context.avals_out],
         operands,
         call_target_name=ir.StringAttr.get(_TARGET),
         has_side_effect=ir.BoolAttr.get(ordered),

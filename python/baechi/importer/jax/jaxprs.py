@@ -53,7 +53,9 @@ def apply(eqn: Any, operands: Sequence[Any]) -> list[Any]:
             body = _body(eqn)
             closed = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
             return evaluate_closed(closed, operands)
-        functions, parameters = eqn.primitive.get_bind_params(eqn.params)
+        bound = eqn.primitive.get_bind_params(eqn.params)
+        # Since JAX 0.10 functions are among the parameters.
+        functions, parameters = bound if isinstance(bound, tuple) else ((), bound)
         made = eqn.primitive.bind(*functions, *operands, **parameters)
         return list(made) if eqn.primitive.multiple_results else [made]
 

@@ -4,19 +4,29 @@
 """Lowering rules for JAX primitives whose StableHLO has no linalg form.
 
 Each replacement is plain JAX. One that does not know the form at hand raises
-UnknownForm: JAX's own rule is used then, and what that leaves is reported.
+UnknownForm, and none is asked that does not name all parameters (a later JAX has more):
+JAX's own rule is used then, and what that leaves is reported.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Callable, Collection
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
-from jax._src import prng as random_internal  # where threefry's primitive is
 from jax._src.interpreters import mlir as internal  # the table of JAX's own rules
 from jax._src.lax.ann import approx_top_k_p
+from jax._src.pjit import sharding_constraint_p
 from jax.interpreters import mlir
+
+try:
+    from jax._src.random.threefry2x32 import threefry2x32_p  # no export has it
+except ImportError:  # before JAX 0.10
+    from jax._src.prng import threefry2x32_p
 
 from baechi.importer.jax import cumulative, factorisations, sorting, threefry
 from baechi.importer.jax.pooling import max_pool_gradient
@@ -30,7 +40,18 @@ class UnknownForm(Exception):
     """A replacement does not know the form of the operation at hand."""
 
 
-def scatter_add(operand, indices, updates, *, dimension_numbers, mode, **_):
+def scatter_add(
+    operand,
+    indices,
+    updates,
+    *,
+    dimension_numbers,
+    mode,
+    indices_are_sorted,
+    unique_indices,
+    update_jaxpr,
+    update_consts,
+):
     """The gradient of `take_along_axis(x, indices, -1)` (a loss's look-up of its targets)
     as elementwise work, which is fused with what is around it."""
     if not _is_picked(operand, indices, dimension_numbers):
@@ -65,7 +86,18 @@ def _is_picked(operand, indices, dims) -> bool:
     )
 
 
-def rows_as_product(operand, indices, updates, *, dimension_numbers, mode, **options):
+def rows_as_product(
+    operand,
+    indices,
+    updates,
+    *,
+    dimension_numbers,
+    mode,
+    indices_are_sorted,
+    unique_indices,
+    update_jaxpr,
+    update_consts,
+):
     """The gradient of `table[rows]` as a product with a one-hot matrix, for compilers
     without loops. An infinite update reaches other rows as NaN."""
     dims = dimension_numbers
@@ -80,7 +112,17 @@ def rows_as_product(operand, indices, updates, *, dimension_numbers, mode, **opt
         and updates.shape[len(batch) :] == operand.shape[1:]
     )
     if not rows:
-        return scatter_add(operand, indices, updates, dimension_numbers=dims, mode=mode, **options)
+        return scatter_add(
+            operand,
+            indices,
+            updates,
+            dimension_numbers=dims,
+            mode=mode,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            update_jaxpr=update_jaxpr,
+            update_consts=update_consts,
+        )
     if mode == lax.GatherScatterMode.CLIP:
         indices = jnp.clip(indices, 0, operand.shape[0] - 1)
     count = math.prod(batch)
@@ -116,9 +158,17 @@ def select_and_scatter_add(
     return max_pool_gradient(source, operand, window_dimensions, window_strides, padding)
 
 
+def sharding_constraint(operand, *, sharding, layout, context_mesh, unconstrained_dims):
+    """Of one device, as library code has it: the array as it is."""
+    if layout is not None or len(sharding.device_set) != 1:
+        raise UnknownForm
+    return operand
+
+
 def _native(name, replacement):
     """A factorisation of small matrices; of others it is JAX's own."""
 
+    @functools.wraps(replacement)  # with its parameters
     def rule(matrix, *others, **params):
         if not factorisations.is_native(name, matrix.shape, matrix.dtype, params):
             raise UnknownForm
@@ -154,6 +204,7 @@ _REPLACEMENTS = {
     lax.select_and_scatter_add_p: select_and_scatter_add,
     lax.sort_p: sorting.sort,
     lax.top_k_p: sorting.top_k,
+    sharding_constraint_p: sharding_constraint,
     approx_top_k_p: sorting.approx_top_k,
 }
 
@@ -164,12 +215,19 @@ def _rule(primitive, replacement):
     lower = mlir.lower_fun(replacement, multiple_results=primitive.multiple_results)
 
     def rule(context, *operands, **params):
+        if not _names_all(replacement, params):
+            return known(context, *operands, **params)
         try:
             return lower(context, *operands, **params)
         except UnknownForm:
             return known(context, *operands, **params)
 
     return rule
+
+
+def _names_all(replacement: Callable[..., Any], params: Collection[str]) -> bool:
+    named = inspect.signature(replacement).parameters
+    return all(name in named for name in params)
 
 
 def lowering_parameters(loops: bool = True) -> mlir.LoweringParameters:
@@ -179,5 +237,5 @@ def lowering_parameters(loops: bool = True) -> mlir.LoweringParameters:
     if not loops:
         replacements[lax.scatter_add_p] = rows_as_product
     rules = [(primitive, _rule(primitive, f)) for primitive, f in replacements.items()]
-    rules.append((random_internal.threefry2x32_p, threefry.lowering))
+    rules.append((threefry2x32_p, threefry.lowering))
     return mlir.LoweringParameters(override_lowering_rules=tuple(rules))

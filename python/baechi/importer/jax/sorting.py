@@ -6,6 +6,7 @@ infinity, equal elements stay as they are."""
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -14,18 +15,27 @@ from jax import lax
 _MOST_PASSES = 32
 
 
-def top_k(operand, *, k, axis, **_):
+def top_k(operand, *, k, axis, is_stable=True):
     """Repeated maximum; the lowest index among equals. -0.0 is less than 0.0, and a
     NaN with a sign the least of all."""
     return _largest(operand, k, axis, downwards=True)
 
 
-def approx_top_k(operand, *, k, reduction_dimension, is_max_k, **_):
+def approx_top_k(
+    operand,
+    *,
+    k,
+    reduction_dimension,
+    is_max_k,
+    recall_target,
+    reduction_input_size_override,
+    aggregate_to_topk,
+):
     """What XLA finds on a CPU: all of them."""
     return _largest(operand, k, reduction_dimension, downwards=is_max_k)
 
 
-def sort(*operands, dimension, num_keys, **_):
+def sort(*operands, dimension, num_keys, is_stable):
     """All operands in the order of the first `num_keys`."""
     operands = [jnp.moveaxis(x, dimension, -1) for x in operands]
     order = _sorted_places([_ordered(_canonical(x)) for x in operands[:num_keys]])
@@ -110,4 +120,7 @@ def _sorted_places(keys):
         swapped = less == wants_less
         return [jnp.where(swapped, other, mine) for mine, other in zip(lines, others, strict=True)]
 
-    return lax.fori_loop(0, len(runs), one_pass, [*keys, places])[-1][..., : shape[-1]]
+    # Reports and refusals say what the loop is of.
+    with jax.named_scope("sort"):
+        found = lax.fori_loop(0, len(runs), one_pass, [*keys, places])
+    return found[-1][..., : shape[-1]]

@@ -17,8 +17,22 @@ from jaxlib.mlir.passmanager import PassManager
 
 from baechi.importer.common import locations
 from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
-from baechi.importer.common.module import annotate, attribute_names, name_operations, walk
-from baechi.importer.jax import complex_pairs, fourier, host_calls, jaxprs, rules, stablehlo
+from baechi.importer.common.module import (
+    annotate,
+    attribute_names,
+    mark_replicas,
+    name_operations,
+    walk,
+)
+from baechi.importer.jax import (
+    complex_pairs,
+    fourier,
+    host_calls,
+    jaxprs,
+    replicas,
+    rules,
+    stablehlo,
+)
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.inline import inline_calls
 from baechi.importer.jax.signature import Signature, describe
@@ -45,6 +59,7 @@ class ImportedStep:
     operations: int  # linalg operations in it
     signature: Signature
     host_calls: Sequence[HostCall] = ()  # what its runner computes
+    replicas: int = 1  # that it is written for, by jax.shard_map or jax.pmap
 
 
 def import_step(
@@ -64,7 +79,15 @@ def import_step(
     that have none. With `host` JAX computes what has no lowering (docs/host-calls.md).
     Raises ImportFailure.
     """
-    signature, traced = describe(step, args, donate_argnums, by_shape)
+    try:
+        signature, traced = describe(step, args, donate_argnums, by_shape)
+    except (NameError, ValueError) as error:
+        replicas.explain(error)
+        raise
+    unrolled = None
+    if replicas.needed(traced.jaxpr.jaxpr):
+        unrolled = replicas.Unrolled(traced.jaxpr)
+        traced = jax.jit(unrolled, keep_unused=True).trace(*_shapes(traced.jaxpr))
     longest = fourier.FASTER_THAN_CALLS if host else fourier.LARGEST_LENGTH
     if (without_complex := complex_pairs.rewritten(traced.jaxpr, longest)) is not None:
         evaluated = jaxprs.function_of(without_complex)
@@ -95,10 +118,13 @@ def import_step(
         if len(function.arguments) != len(signature.arguments):
             raise ImportFailure("the step captures arrays; pass them as arguments")
         annotate(ir, module, name, signature.arguments, signature.results)
+        if unrolled:
+            mark_replicas(ir, module, unrolled.replicas, unrolled.batched)
         host_calls.declare(module, calls)
         count = name_operations(ir, module, locations.name_of)
         text = module.operation.get_asm(enable_debug_info=True)
-        return ImportedStep(text, count, signature, calls)
+        written_for = unrolled.replicas if unrolled else 1
+        return ImportedStep(text, count, signature, calls, written_for)
 
 
 def function_text(imported: ImportedStep, name: str) -> str:

@@ -28,7 +28,8 @@ def lowering(context, key1, key2, x1, x2):
             dims = range(rank - len(of.shape), rank)
             value = mlir.broadcast_in_dim(context, value, aval, broadcast_dimensions=dims)
         operands.append(value)
-    types = [mlir.aval_to_ir_type(aval)] * 2
+    u32 = ir.IntegerType.get_unsigned(32)
+    types = [ir.RankedTensorType.get(aval.shape, u32)] * 2
     name = {"call_target_name": ir.StringAttr.get(TARGET)}
     call = ir.Operation.create(
         "stablehlo.custom_call", results=types, operands=operands, attributes=name

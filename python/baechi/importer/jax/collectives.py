@@ -1,0 +1,148 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What JAX's collectives compute of the values of all replicas, which are at hand.
+
+Sums are of pairs of neighbours, then of pairs of these, in the replicas' order, as
+`--baechi-replicate` adds gradients.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+
+class UnknownForm(Exception):
+    """A collective of a form that is not known; the message says which."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mesh:
+    """The axes that replicas are numbered by, the last one fastest."""
+
+    axes: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.axes.values())
+
+    def index(self, replica: int, names: Sequence[str]) -> int:
+        """A replica's number along some axes, the last one fastest."""
+        rest, along = replica, {}
+        for name, size in reversed(self.axes.items()):
+            rest, along[name] = divmod(rest, size)
+        number = 0
+        for name in names:
+            number = number * self.axes[name] + along[name]
+        return number
+
+    def groups(self, names: Sequence[str], numbers: Any = None) -> list[list[int]]:
+        """Replicas that differ in these axes alone, in their order along them; numbers:
+        `axis_index_groups`."""
+        others = [name for name in self.axes if name not in names]
+        apart: dict[int, list[int]] = {}
+        for replica in range(self.count):
+            apart.setdefault(self.index(replica, others), []).append(replica)
+        whole = [sorted(each, key=lambda r: self.index(r, names)) for each in apart.values()]
+        if numbers is None:
+            return whole
+        return [[group[i] for i in some] for group in whole for some in numbers]
+
+
+def names_of(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The axes of a collective; those that are numbers are dimensions."""
+    names = params.get("axes", params.get("axis_name", ()))
+    return tuple(names) if isinstance(names, tuple | list) else (names,)
+
+
+# A rule takes the values of a group's members and gives each its result.
+Rule = Callable[..., Sequence[Any]]
+
+
+def _joined(join: Callable[[Any, Any], Any]) -> Rule:
+    def rule(values: Sequence[Any], **_: Any) -> Sequence[Any]:
+        left = list(values)
+        while len(left) > 1:
+            pairs = [join(a, b) for a, b in zip(left[::2], left[1::2])]
+            left = pairs + left[len(pairs) * 2 :]
+        return left * len(values)
+
+    return rule
+
+
+_sum = _joined(lax.add)
+
+
+def _all_gather(
+    values: Sequence[Any], *, all_gather_dimension: int, tiled: bool, **_: Any
+) -> Sequence[Any]:
+    put = jnp.concatenate if tiled else jnp.stack
+    return [put(list(values), axis=all_gather_dimension)] * len(values)
+
+
+def _reduce_scatter(
+    values: Sequence[Any], *, scatter_dimension: int, tiled: bool, **_: Any
+) -> Sequence[Any]:
+    # Parts before sums: each replica adds its own.
+    parts = [_parts(value, scatter_dimension, len(values), tiled) for value in values]
+    return [_sum(mine)[0] for mine in zip(*parts, strict=True)]
+
+
+def _all_to_all(
+    values: Sequence[Any], *, split_axis: int, concat_axis: int, **_: Any
+) -> Sequence[Any]:
+    # Of one that is not tiled JAX adds and takes off the dimension around it.
+    parts = [_parts(value, split_axis, len(values), True) for value in values]
+    return [jnp.concatenate(mine, axis=concat_axis) for mine in zip(*parts, strict=True)]
+
+
+def _ppermute(values: Sequence[Any], *, perm: Any, **_: Any) -> Sequence[Any]:
+    """What nobody sends to has zeros."""
+    source = {target: origin for origin, target in perm}
+    return [
+        values[source[number]] if number in source else jnp.zeros_like(value)
+        for number, value in enumerate(values)
+    ]
+
+
+def _parts(value: Any, axis: int, count: int, tiled: bool) -> list[Any]:
+    size = value.shape[axis] // count
+    parts = [lax.slice_in_dim(value, i * size, (i + 1) * size, axis=axis) for i in range(count)]
+    return parts if tiled else [lax.squeeze(part, (axis,)) for part in parts]
+
+
+RULES: dict[str, Rule] = {
+    "psum": _sum,
+    "psum_invariant": _sum,
+    "pmax": _joined(lax.max),
+    "pmin": _joined(lax.min),
+    "all_gather": _all_gather,
+    "all_gather_invariant": _all_gather,
+    "reduce_scatter": _reduce_scatter,
+    "all_to_all": _all_to_all,
+    "ppermute": _ppermute,
+}
+
+# They change JAX's types of values, and no value.
+TYPES_ALONE = {"pvary", "reshard", "sharding_constraint", "mesh_cast"}
+
+
+def apply(mesh: Mesh, name: str, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    """A collective's result for each replica. Raises UnknownForm."""
+    rest = dict(params)
+    groups = rest.pop("axis_index_groups", None)
+    names = names_of(rest)
+    if any(not isinstance(each, str) for each in names):
+        raise UnknownForm("it is along a dimension, too: reduce that before")
+    results: list[Any] = [None] * mesh.count
+    for members in mesh.groups(names, groups):
+        made = RULES[name]([values[member] for member in members], **rest)
+        for member, result in zip(members, made, strict=True):
+            results[member] = result
+    return results

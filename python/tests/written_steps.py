@@ -1,0 +1,331 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps that are written for replicas, for tests; as a program, what JAX computes of them on
+devices of its own:
+
+    python written_steps.py FILE.npz
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+REPLICAS = 4
+AXES = {"batch": 4}
+TWO_AXES = {"rows": 2, "columns": 2}
+
+
+class Step(NamedTuple):
+    """make: the step, of a mesh; carried: how many of its first arguments it returns anew."""
+
+    make: Callable[[Any], Callable[..., Any]]
+    args: tuple[Any, ...]
+    carried: int = 0
+    axes: dict[str, int] = AXES
+
+
+def parameters(seed: int = 0) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    return {
+        "in": (random.normal(size=(16, 32)) / 4).astype(np.float32),
+        "bias": np.zeros(32, np.float32),
+        "out": (random.normal(size=(32, 8)) / 6).astype(np.float32),
+    }
+
+
+def batch(seed: int = 1) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(32, 16)).astype(np.float32)
+    return x, random.integers(0, 8, 32).astype(np.int32)
+
+
+def loss_of(params: Any, x: Any, y: Any) -> Any:
+    logits = jnp.tanh(x @ params["in"] + params["bias"]) @ params["out"]
+    return -jnp.mean(jnp.sum(jax.nn.log_softmax(logits) * jax.nn.one_hot(y, 8), axis=1))
+
+
+def updated(params: Any, gradients: Any) -> Any:
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+
+
+def sgd(mesh: Any) -> Callable[..., Any]:
+    """Gradients of a replica's own loss, averaged: as pmap's examples do."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(), P("batch"), P("batch")),
+        out_specs=P(),
+        check_vma=False,
+    )
+    def step(params: Any, x: Any, y: Any) -> Any:
+        loss, gradients = jax.value_and_grad(loss_of)(params, x, y)
+        return updated(params, lax.pmean(gradients, "batch")), lax.pmean(loss, "batch")
+
+    return step
+
+
+def outside(mesh: Any) -> Callable[..., Any]:
+    """The gradient of a loss that is computed by replicas."""
+    specs = (P(), P("batch"), P("batch"))
+
+    def mean(params: Any, x: Any, y: Any) -> Any:
+        return lax.pmean(loss_of(params, x, y), "batch")
+
+    def step(params: Any, x: Any, y: Any) -> Any:
+        of_replicas = jax.shard_map(mean, mesh=mesh, in_specs=specs, out_specs=P())
+        loss, gradients = jax.value_and_grad(of_replicas)(params, x, y)
+        return updated(params, gradients), loss
+
+    return step
+
+
+def momentum(mesh: Any) -> Callable[..., Any]:
+    """With parts of a replica's batch one after the other, in a loop."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(), P("batch"), P("batch")),
+        out_specs=P(),
+        check_vma=False,
+    )
+    def step(state: Any, x: Any, y: Any) -> Any:
+        params, moments = state
+
+        def add(sums: Any, part: Any) -> Any:
+            loss, gradients = jax.value_and_grad(loss_of)(params, *part)
+            return jax.tree.map(jnp.add, sums, gradients), loss
+
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        parts = x.reshape(2, -1, 16), y.reshape(2, -1)
+        gradients, losses = lax.scan(add, zeros, parts)
+        gradients = lax.pmean(jax.tree.map(lambda g: g / 2, gradients), "batch")
+        moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, gradients)
+        return (updated(params, moments), moments), lax.pmean(losses.mean(), "batch")
+
+    return step
+
+
+def sharded_update(mesh: Any) -> Callable[..., Any]:
+    """Each replica updates its rows of a parameter, and all get all of them."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(), P("batch"), P("batch")),
+        out_specs=P(),
+        check_vma=False,
+    )
+    def step(params: Any, x: Any, y: Any) -> Any:
+        loss, gradients = jax.value_and_grad(loss_of)(params, x, y)
+
+        def update(p: Any, g: Any) -> Any:
+            g = lax.psum_scatter(g, "batch", tiled=True) / REPLICAS
+            rows = len(p) // REPLICAS
+            own = lax.dynamic_slice_in_dim(p, lax.axis_index("batch") * rows, rows)
+            return lax.all_gather(own - 0.1 * g, "batch", tiled=True)
+
+        return jax.tree.map(update, params, gradients), lax.pmean(loss, "batch")
+
+    return step
+
+
+def contrastive(mesh: Any) -> Callable[..., Any]:
+    """Each replica's rows against the rows of all."""
+
+    @functools.partial(
+        jax.shard_map, mesh=mesh, in_specs=(P(), P("batch")), out_specs=P(), check_vma=False
+    )
+    def step(params: Any, x: Any) -> Any:
+        def loss(params: Any) -> Any:
+            own = jnp.tanh(x @ params["in"])
+            all_rows = lax.all_gather(own, "batch", tiled=True)
+            labels = lax.axis_index("batch") * len(own) + jnp.arange(len(own))
+            scores = jax.nn.log_softmax(own @ all_rows.T)
+            return -jnp.mean(jnp.take_along_axis(scores, labels[:, None], axis=1))
+
+        value, gradients = jax.value_and_grad(loss)(params)
+        return updated(params, lax.pmean(gradients, "batch")), lax.pmean(value, "batch")
+
+    return step
+
+
+def norm(statistics: str) -> Callable[[Any], Callable[..., Any]]:
+    """Batch normalisation with the statistics of all replicas or of each."""
+
+    def make(mesh: Any) -> Callable[..., Any]:
+        @functools.partial(
+            jax.shard_map, mesh=mesh, in_specs=(P(), P("batch"), P("batch")), out_specs=P()
+        )
+        def step(params: Any, x: Any, y: Any) -> Any:
+            def loss(params: Any) -> Any:
+                h = x @ params["in"]
+                mean, square = h.mean(0), (h * h).mean(0)
+                if statistics == "all":
+                    mean, square = lax.pmean((mean, square), "batch")
+                h = (h - mean) / jnp.sqrt(square - mean * mean + 1e-3)
+                logits = jax.nn.relu(h) @ params["out"]
+                own = -jnp.mean(jnp.sum(jax.nn.log_softmax(logits) * jax.nn.one_hot(y, 8), axis=1))
+                return lax.pmean(own, "batch")
+
+            value, gradients = jax.value_and_grad(loss)(params)
+            return updated(params, gradients), value
+
+        return step
+
+    return make
+
+
+def dropout(mesh: Any) -> Callable[..., Any]:
+    """A mask of its own for each replica, by its number."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(), P("batch"), P("batch"), P()),
+        out_specs=P(),
+        check_vma=False,
+    )
+    def step(params: Any, x: Any, y: Any, seed: Any) -> Any:
+        key = jax.random.fold_in(jax.random.key(seed), lax.axis_index("batch"))
+        x = jnp.where(jax.random.bernoulli(key, 0.8, x.shape), x / 0.8, 0)
+        loss, gradients = jax.value_and_grad(loss_of)(params, x, y)
+        return updated(params, lax.pmean(gradients, "batch")), lax.pmean(loss, "batch")
+
+    return step
+
+
+def collectives(mesh: Any) -> Callable[..., Any]:
+    """Each one, and with groups."""
+
+    @functools.partial(
+        jax.shard_map, mesh=mesh, in_specs=P("batch"), out_specs=P("batch"), check_vma=False
+    )
+    def step(x: Any) -> Any:
+        own = x * (1 + lax.axis_index("batch"))
+        pairs = [[0, 2], [1, 3]]
+        return {
+            "psum": lax.psum(own, "batch"),
+            "psum of integers": lax.psum(own.astype(jnp.int32), "batch"),
+            "psum of pairs": lax.psum(own, "batch", axis_index_groups=pairs),
+            "pmean": lax.pmean(own, "batch"),
+            "pmax": lax.pmax(own, "batch"),
+            "pmin": lax.pmin(own, "batch"),
+            "all_gather": lax.all_gather(own, "batch"),
+            "all_gather along 1": lax.all_gather(own, "batch", axis=1, tiled=True),
+            "all_gather of pairs": lax.all_gather(own, "batch", axis_index_groups=pairs),
+            "psum_scatter": lax.psum_scatter(own.T, "batch", tiled=True),
+            "psum_scatter of one": lax.psum_scatter(own[:4], "batch"),
+            "all_to_all": lax.all_to_all(own, "batch", 0, 1, tiled=True),
+            "all_to_all of one": lax.all_to_all(own[:4], "batch", 0, 1),
+            "ppermute": lax.ppermute(own, "batch", [(0, 1), (1, 2), (3, 0)]),
+            "size": own / lax.psum(1, "batch"),
+        }
+
+    return step
+
+
+def loops(mesh: Any) -> Callable[..., Any]:
+    """Collectives in a loop, a loop of each replica's own length, and a branch."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(), P("batch")),
+        out_specs=(P(), P("batch"), P("batch"), P("batch")),
+        check_vma=False,
+    )
+    def step(w: Any, x: Any) -> Any:
+        def turn(w: Any, rate: Any) -> Any:
+            return w - rate * lax.pmean(jnp.tanh(x @ w).mean() * w, "batch"), jnp.sum(x @ w)
+
+        w, sums = lax.scan(turn, w, jnp.array([0.1, 0.2, 0.3]))
+        halved = lax.while_loop(lambda x: jnp.abs(x).max() > 0.5, lambda x: x / 2, x)
+        whole = lax.psum(x.sum(), "batch")
+        y = lax.cond(whole > 0, lambda x: lax.psum(x, "batch"), lambda x: x * 2, x)
+        return w, sums[None], halved, lax.cond(x.sum() > 0, lambda y: y, lambda y: -y, y)
+
+    return step
+
+
+def scaled(mesh: Any) -> Callable[..., Any]:
+    """With what is done to the batch before it is cut, and to gradients of all replicas."""
+    specs = (P(), P("batch"), P("batch"))
+
+    def gradients(params: Any, x: Any, y: Any) -> Any:
+        loss, own = jax.value_and_grad(loss_of)(params, x, y)
+        return lax.pmean((loss, own), "batch")
+
+    def step(params: Any, x: Any, y: Any) -> Any:
+        x = jnp.maximum((x - 0.25) / 2, -1)
+        of_replicas = jax.shard_map(
+            gradients, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False
+        )
+        loss, own = of_replicas(params, x, y)
+        return updated(params, own), loss + x.mean()
+
+    return step
+
+
+def two_axes(mesh: Any) -> Callable[..., Any]:
+    """A product whose factors are cut along different axes."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P("rows", None), P(None, "columns")),
+        out_specs=(P("rows", "columns"), P(), P("rows")),
+    )
+    def step(x: Any, w: Any) -> Any:
+        y = x @ w
+        return y, lax.psum(y.sum(), ("rows", "columns")), lax.psum(y, "columns")
+
+    return step
+
+
+STEPS = {
+    "sgd": Step(sgd, (parameters(), *batch()), 1),
+    "gradient outside": Step(outside, (parameters(), *batch()), 1),
+    "momentum": Step(momentum, ((parameters(), parameters(3)), *batch()), 1),
+    "sharded update": Step(sharded_update, (parameters(), *batch()), 1),
+    "contrastive": Step(contrastive, (parameters(), batch()[0]), 1),
+    "norm of all": Step(norm("all"), (parameters(), *batch()), 1),
+    "norm of each": Step(norm("each"), (parameters(), *batch()), 1),
+    "dropout": Step(dropout, (parameters(), *batch(), np.uint32(7)), 1),
+    "collectives": Step(collectives, (batch()[0],)),
+    "loops": Step(loops, (parameters()["in"], batch()[0])),
+    "scaled": Step(scaled, (parameters(), *batch()), 1),
+    "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
+}
+
+
+def run(step: Step, function: Callable[..., Any]) -> list[Any]:
+    """Three calls of a step that returns next values, one of others."""
+    args = step.args
+    for _ in range(3 if step.carried else 1):
+        result = function(*args)
+        if step.carried:
+            args = (result[0], *args[1:])
+    return jax.tree.leaves(result)
+
+
+if __name__ == "__main__":
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={REPLICAS}"
+    made = {}
+    for name, each in STEPS.items():
+        mesh = jax.make_mesh(tuple(each.axes.values()), tuple(each.axes))
+        for number, leaf in enumerate(run(each, jax.jit(each.make(mesh)))):
+            made[f"{name}/{number}"] = np.asarray(leaf)
+    np.savez(sys.argv[1], **made)

@@ -1,0 +1,173 @@
+// RUN: baechi-opt %s --allow-unregistered-dialect --split-input-file --verify-diagnostics --baechi-expand-replicas --baechi-replicate=replicas=2
+
+// expected-error@below {{the step is written for 4 replicas, and 2 are asked for: ask for as many, or change the axis that it is written along}}
+func.func @four(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+module attributes {mhlo.num_replicas = 65 : i32} {
+  // expected-error@below {{the step can have 1 to 64 replicas, not 65}}
+  func.func @many(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+    %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<> : tensor<0x0xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error@below {{is one replica's program, and nothing differs between replicas: mark the arguments that each has its own part of (baechi.batched)}}
+func.func @same(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@below {{argument 0, of which each replica has its own part (baechi.batched), has type 'tensor<f32>': parts lie along the first dimension; give it one}}
+func.func @scalar(%x: tensor<f32> {baechi.batched}) -> tensor<f32> {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// expected-error@below {{argument 0 is one for all replicas, and each computes another next value of it, result 0: exchange its gradient (stablehlo.all_reduce), or mark the argument as each replica's own (baechi.batched)}}
+func.func @forgotten(%w: tensor<4xf32> {baechi.updated_by = 0 : i64}, %x: tensor<4xf32> {baechi.batched}) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = arith.subf %w, %x : tensor<4xf32>
+  return %1, %0 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error@below {{result 1, of which each replica has its own, has type 'tensor<f32>': parts lie along the first dimension; give it one, or exchange it (stablehlo.all_reduce)}}
+func.func @loss(%x: tensor<1xf32> {baechi.batched}) -> (tensor<1xf32>, tensor<f32>) {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<1xf32>) -> tensor<1xf32>
+  %1 = tensor.collapse_shape %x [] : tensor<1xf32> into tensor<f32>
+  return %0, %1 : tensor<1xf32>, tensor<f32>
+}
+
+// -----
+
+func.func @loop(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %nine = arith.constant 9 : index
+  %0 = scf.for %i = %zero to %nine step %one iter_args(%sum = %x) -> tensor<4xf32> {
+    // expected-error@below {{is within a loop or a branch, which one device computes: exchange values outside of it}}
+    %next = "stablehlo.collective_permute"(%sum) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+module attributes {mhlo.num_replicas = 2 : i32} {
+  func.func @number(%x: tensor<4xf32> {baechi.batched}) -> tensor<ui32> {
+    // expected-error@below {{has a result that is no tensor of one signless integer, which numbers of replicas are here}}
+    %0 = "stablehlo.replica_id"() : () -> tensor<ui32>
+    return %0 : tensor<ui32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_replicas = 4 : i32} {
+  func.func @groups(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+    // expected-error@below {{has replica_groups that do not divide the 4 replicas: give groups of one size that have each of them once}}
+    %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+func.func @dynamic(%x: tensor<4xf32> {baechi.batched}, %y: tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error@below {{exchanges no tensor of static shape}}
+  %0 = "stablehlo.all_reduce"(%y) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+func.func @types(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  // expected-error@below {{makes 'tensor<8xf32>' of its operand, and says 'tensor<4xf32>'}}
+  %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @combiner(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  // expected-error@below {{joins values by something else than one add, multiply, maximum, minimum, and, or or xor of its two arguments: exchange values by one of these}}
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.subtract"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @form(%x: tensor<4xf32> {baechi.batched}) -> tensor<8xf32> {
+  // expected-error@below {{has attributes that do not fit its operand and the replicas}}
+  %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @unknown(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  // expected-error@below {{is not known of replicas: all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute, replica_id and partition_id are; lower what else is of StableHLO to linalg before}}
+  %0 = "stablehlo.collective_broadcast"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @called(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@below {{is not in the step itself: inline the function that it is in}}
+  %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @step(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  %0 = call @called(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
