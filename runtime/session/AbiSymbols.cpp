@@ -30,6 +30,7 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
       {"baechi_disk_copy", reinterpret_cast<void *>(baechi_disk_copy)},
       {"baechi_cuda_launch", reinterpret_cast<void *>(baechi_cuda_launch)},
       {"baechi_cuda_multiply", reinterpret_cast<void *>(baechi_cuda_multiply)},
+      {"baechi_cuda_convolve", reinterpret_cast<void *>(baechi_cuda_convolve)},
       {"baechi_cuda_copy", reinterpret_cast<void *>(baechi_cuda_copy)},
       {"baechi_cuda_constant", reinterpret_cast<void *>(baechi_cuda_constant)},
   };

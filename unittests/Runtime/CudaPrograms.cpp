@@ -217,6 +217,7 @@ bool test::usesFakeCuda() {
     bool isFake = std::string(std::getenv("BAECHI_CUDA_LIBRARY")) == path;
     if (isFake) {
       setenv("BAECHI_CUBLASLT_LIBRARY", path, /*overwrite=*/1);
+      setenv("BAECHI_CUDNN_LIBRARY", path, /*overwrite=*/1);
       setenv("BAECHI_NCCL_LIBRARY", path, /*overwrite=*/1);
     }
     return isFake;

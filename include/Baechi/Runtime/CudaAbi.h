@@ -82,6 +82,45 @@ void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
                           const void *b, void *c, const void *bias,
                           void *workspace, int32_t accumulate);
 
+enum { BAECHI_CUDA_MOST_SPACES = 3, BAECHI_CUDA_ENGINE_WORDS = 24 };
+
+/* A tensor of a convolution. First the images of a batch, then channels; then
+   `spaces` dimensions of space. Of filters: channels of the results, then
+   channels of the images within a group. Strides are in elements. */
+typedef struct baechi_cuda_space_tensor {
+  int64_t sizes[2 + BAECHI_CUDA_MOST_SPACES];
+  int64_t strides[2 + BAECHI_CUDA_MOST_SPACES];
+  int64_t align; /* a power of two that divides the address, in bytes */
+} baechi_cuda_space_tensor;
+
+/* A convolution without padding, whose filters are not turned around
+   (cross-correlation): results = images * filters, in as many groups as the
+   images have channels for one of the filters'. With `of_filters` what is
+   computed are the filters: the gradient, images by the results' gradient. All
+   members have 64 bits, so that convolutions are compared as words; those
+   beyond `spaces` are 0. */
+typedef struct baechi_cuda_convolution {
+  int64_t of_filters;
+  int64_t spaces; /* 2 or 3 */
+  baechi_cuda_space_tensor images, filters, results;
+  int64_t steps[BAECHI_CUDA_MOST_SPACES], dilations[BAECHI_CUDA_MOST_SPACES];
+  int64_t type; /* of all elements */
+  int64_t math;
+  int64_t workspace_bytes;
+  /* How cuDNN computes it, for the GPU and the library that a profile names:
+     1 + the engine's index, the number of its choices, and the choices, type in
+     the upper half of a word and value in the lower; zeros: the library's first
+     proposal. */
+  int64_t engine[BAECHI_CUDA_ENGINE_WORDS];
+} baechi_cuda_convolution;
+
+/* Computes C of A, the images, and B: the filters or the results' gradient.
+   `workspace` is device memory of workspace_bytes, 256-byte aligned. C overlaps
+   nothing else. `convolution` need be valid during the call only. */
+void baechi_cuda_convolve(const baechi_cuda_convolution *convolution,
+                          const void *a, const void *b, void *c,
+                          void *workspace);
+
 /* Copies within the device. */
 void baechi_cuda_copy(void *target, const void *source, size_t bytes);
 

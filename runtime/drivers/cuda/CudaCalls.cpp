@@ -10,6 +10,8 @@
 #include "core/Exchange.h"
 #include "drivers/cuda/CudaDevice.h"
 
+#include <algorithm>
+
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
@@ -39,6 +41,17 @@ void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
   onDevice([&](CudaDevice &device) {
     return device.command(ProductCommand{
         *product, {a, b, c, bias, workspace, int64_t(accumulate != 0)}});
+  });
+}
+
+void baechi_cuda_convolve(const baechi_cuda_convolution *convolution,
+                          const void *a, const void *b, void *c,
+                          void *workspace) {
+  onDevice([&](CudaDevice &device) {
+    ConvolutionCommand command{*convolution, {a, b, c, workspace}};
+    if (const Engine *engine = device.engine())
+      std::copy(engine->begin(), engine->end(), command.convolution.engine);
+    return device.command(command);
   });
 }
 

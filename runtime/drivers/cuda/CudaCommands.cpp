@@ -17,7 +17,7 @@ using namespace baechi::runtime::cuda;
 
 namespace {
 /// The first word of a command: what it is, and how many words it has.
-enum class Kind : uint32_t { Kernel, Product, Copy };
+enum class Kind : uint32_t { Kernel, Product, Convolution, Copy };
 
 uint64_t header(Kind kind, size_t words) {
   return uint64_t(kind) << 32 | uint64_t(words);
@@ -53,6 +53,9 @@ void cuda::describe(Words &words, const KernelCommand &command,
 }
 void cuda::describe(Words &words, const ProductCommand &command) {
   put(words, Kind::Product, command);
+}
+void cuda::describe(Words &words, const ConvolutionCommand &command) {
+  put(words, Kind::Convolution, command);
 }
 void cuda::describe(Words &words, const CopyCommand &command) {
   put(words, Kind::Copy, command);
@@ -100,6 +103,11 @@ Problem cuda::prepare(CudaDevice &device, std::span<const uint64_t> command) {
     auto p = get<ProductCommand>(command.data());
     return device.blas().prepare(p.product, p.factors, device.computeStream());
   }
+  case Kind::Convolution: {
+    auto c = get<ConvolutionCommand>(command.data());
+    return device.dnn().prepare(c.convolution, c.operands,
+                                device.computeStream());
+  }
   case Kind::Copy:
     break;
   }
@@ -119,6 +127,12 @@ Problem cuda::perform(CudaDevice &device, std::span<const uint64_t> words,
       auto p = get<ProductCommand>(command);
       problem =
           device.blas().multiply(p.product, p.factors, device.computeStream());
+      break;
+    }
+    case Kind::Convolution: {
+      auto c = get<ConvolutionCommand>(command);
+      problem = device.dnn().convolve(c.convolution, c.operands,
+                                      device.computeStream());
       break;
     }
     case Kind::Copy:

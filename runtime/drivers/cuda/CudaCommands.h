@@ -15,6 +15,7 @@
 #define BAECHI_RUNTIME_DRIVERS_CUDA_CUDACOMMANDS_H
 
 #include "drivers/cuda/CudaBlas.h"
+#include "drivers/cuda/CudaDnn.h"
 
 #include <cstdint>
 #include <span>
@@ -39,6 +40,11 @@ struct ProductCommand {
   Factors factors;
 };
 
+struct ConvolutionCommand {
+  Convolution convolution;
+  ConvolutionOperands operands;
+};
+
 /// Within the device.
 struct CopyCommand {
   void *to;
@@ -50,6 +56,7 @@ struct CopyCommand {
 void describe(Words &words, const KernelCommand &command,
               const void *const *parameters);
 void describe(Words &words, const ProductCommand &command);
+void describe(Words &words, const ConvolutionCommand &command);
 void describe(Words &words, const CopyCommand &command);
 
 /// Tells the device's compute stream, in order. `capturing`: the commands go

@@ -69,6 +69,7 @@ CudaDevice::~CudaDevice() {
     repeater->close();
   images.unload(*functions);
   products.close();
+  convolutions.close();
   if (stream)
     functions->streamDestroy(stream);
   if (arena)

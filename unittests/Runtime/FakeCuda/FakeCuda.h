@@ -69,6 +69,8 @@ struct FakeOptions {
   int fastAlgorithm = -1;
   /// Products of this compute type have no algorithm (a cublasComputeType_t).
   int refusedCompute = -1;
+  /// Convolutions have no engine.
+  bool refusesConvolutions = false;
   int hangLaunch = 0; ///< this launch does not end before hang() is lifted
   // Delays.
   int longestDelay = 0; ///< streams fall behind by up to so many microseconds
