@@ -161,7 +161,8 @@ def LowerCudaKernels : Pass<"baechi-lower-cuda-kernels", "::mlir::ModuleOp"> {
     pointer an argument, a result and its scratch. It puts the kernel's work on
     the current stream by the calls of Baechi/Runtime/CudaAbi.h: products of
     matrices by `baechi_cuda_multiply`, computed as `baechi.cuda_product` says,
-    launches of generated code by `baechi_cuda_launch`. The generated code of all kernels is one fat
+    launches of generated code by `baechi_cuda_launch_accesses`, with the bytes
+    behind each parameter that the code reads and writes. The generated code of all kernels is one fat
     binary, a constant of the module, made by the CUDA Toolkit's ptxas and
     fatbinary ([cuda-kernels.md](cuda-kernels.md)).
 

@@ -88,6 +88,77 @@ static Problem copy(CudaDevice &device, const CopyCommand &command,
   return capturing ? api.problem(result, what) : device.check(result, what);
 }
 
+static bool findAccesses(const uint64_t *words, const KernelCommand &command,
+                         Accesses &accesses) {
+  if (!command.accesses)
+    return false;
+  const uint64_t *parameters = words + 1 + wordsOf<KernelCommand>();
+  for (uint32_t i = 0; i < command.parameters; ++i) {
+    const baechi_cuda_access &access = command.accesses[i];
+    if (access.bytes < 0)
+      return false;
+    for (int64_t use : {BAECHI_CUDA_READS, BAECHI_CUDA_WRITES})
+      if (access.uses & use)
+        accesses.push_back({parameters[i], parameters[i] + access.bytes,
+                            use == BAECHI_CUDA_WRITES});
+  }
+  return true;
+}
+
+/// From the first byte to the last of all matrices of a batch.
+static Access rangeOf(const void *begin, int64_t rows, int64_t columns,
+                      int64_t ld, int64_t stride, int64_t batch, int64_t type,
+                      bool writes) {
+  int64_t elements = (batch - 1) * stride + (rows - 1) * ld + columns;
+  int64_t bytes = elements * (type == BAECHI_CUDA_F32 ? 4 : 2);
+  auto from = reinterpret_cast<uintptr_t>(begin);
+  return {from, from + uintptr_t(bytes), writes};
+}
+
+static void findAccesses(const ProductCommand &command, Accesses &accesses) {
+  const Product &p = command.product;
+  const Factors &f = command.factors;
+  accesses.push_back(rangeOf(f.a, p.transpose_a ? p.k : p.m,
+                             p.transpose_a ? p.m : p.k, p.ld_a, p.stride_a,
+                             p.batch, p.factor_type, /*writes=*/false));
+  accesses.push_back(rangeOf(f.b, p.transpose_b ? p.n : p.k,
+                             p.transpose_b ? p.k : p.n, p.ld_b, p.stride_b,
+                             p.batch, p.factor_type, /*writes=*/false));
+  if (p.has_bias)
+    accesses.push_back(
+        rangeOf(f.bias, 1, p.n, p.n, 0, 1, p.result_type, /*writes=*/false));
+  // It is read, too, where the product is added to it.
+  accesses.push_back(rangeOf(f.c, p.m, p.n, p.ld_c, p.stride_c, p.batch,
+                             p.result_type, /*writes=*/true));
+  // What it holds in between is nobody else's, whether the algorithm uses it
+  // or not.
+  auto workspace = reinterpret_cast<uintptr_t>(f.workspace);
+  if (p.workspace_bytes > 0)
+    accesses.push_back({workspace, workspace + uintptr_t(p.workspace_bytes),
+                        /*writes=*/true});
+}
+
+bool cuda::findAccesses(std::span<const uint64_t> words, Accesses &accesses) {
+  accesses.clear();
+  const uint64_t *command = words.data();
+  switch (Kind(words[0] >> 32)) {
+  case Kind::Kernel:
+    return ::findAccesses(command, get<KernelCommand>(command), accesses);
+  case Kind::Product:
+    ::findAccesses(get<ProductCommand>(command), accesses);
+    return true;
+  case Kind::Copy: {
+    auto copy = get<CopyCommand>(command);
+    auto from = reinterpret_cast<uintptr_t>(copy.from);
+    auto to = reinterpret_cast<uintptr_t>(copy.to);
+    accesses.push_back({from, from + copy.bytes, /*writes=*/false});
+    accesses.push_back({to, to + copy.bytes, /*writes=*/true});
+    return true;
+  }
+  }
+  return false;
+}
+
 Problem cuda::prepare(CudaDevice &device, std::span<const uint64_t> command) {
   switch (Kind(command[0] >> 32)) {
   case Kind::Kernel: {
@@ -125,7 +196,7 @@ Problem cuda::perform(CudaDevice &device, std::span<const uint64_t> words,
       problem = copy(device, get<CopyCommand>(command), capturing);
       break;
     }
-    words = words.subspan(uint32_t(words[0]));
+    words = words.subspan(firstOf(words).size());
   }
   return problem;
 }

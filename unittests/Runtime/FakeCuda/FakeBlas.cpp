@@ -13,6 +13,7 @@
 #include "FakeCalls.h"
 #include "PlainProduct.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <thread>
@@ -287,30 +288,44 @@ int cublasLtMatmul(void *, void *operation, const void *alpha, const void *a,
     return invalid;
   Engine &engine = Engine::get();
   std::lock_guard<std::mutex> guard(engine.mutex);
+  auto use = [&engine](FakeStream &on, const void *at, size_t bytes,
+                       bool writes) {
+    engine.checker.use(on.timeline, reinterpret_cast<uintptr_t>(at), bytes,
+                       writes, "a product");
+  };
+  // What has a workspace is two kernels, the second of which reads it.
+  size_t parts = algorithm->workspaceBytes;
+  if (parts > 0)
+    if (int code = engine.issue(*stream, [=, &engine](FakeStream &on) {
+          beginStep(engine, on);
+          use(on, workspace, parts, true);
+          engine.enqueue(
+              on, {nullptr, 0, [=] { std::memset(workspace, 0xAB, parts); }});
+        }))
+      return code;
   // Layouts are read when the call is made.
   return engine.issue(*stream, [=, &engine, la = *la, lb = *lb, lc = *lc,
                                 beta = *static_cast<const float *>(beta),
                                 algorithm = *algorithm](FakeStream &on) {
     beginStep(engine, on);
-    auto use = [&](const void *at, size_t bytes, bool writes) {
-      engine.checker.use(on.timeline, reinterpret_cast<uintptr_t>(at), bytes,
-                         writes, "a product");
-    };
-    use(a, bytesOf(la), false);
-    use(b, bytesOf(lb), false);
-    use(c, bytesOf(lc), true);
-    use(workspace, algorithm.workspaceBytes, true);
+    use(on, a, bytesOf(la), false);
+    use(on, b, bytesOf(lb), false);
+    use(on, c, bytesOf(lc), true);
+    use(on, workspace, parts, false);
     if (op.bias)
-      use(op.bias, lc.rows * sizeOf(lc.type), false);
+      use(on, op.bias, lc.rows * sizeOf(lc.type), false);
     int fast = engine.options.fastAlgorithm;
     engine.enqueue(
-        on, {nullptr, 0, [=] {
-               if (fast >= 0 && algorithm.number != uint64_t(fast))
-                 std::this_thread::sleep_for(std::chrono::milliseconds(2));
-               if (algorithm.workspaceBytes > 0) // else it may be null
-                 std::memset(workspace, 0xAB, algorithm.workspaceBytes);
-               multiply(op, a, la, b, lb, beta, d, lc);
-             }});
+        on,
+        {nullptr, 0, [=, &engine] {
+           if (fast >= 0 && algorithm.number != uint64_t(fast))
+             std::this_thread::sleep_for(std::chrono::milliseconds(2));
+           const auto *spoilt = static_cast<const unsigned char *>(workspace);
+           if (std::any_of(spoilt, spoilt + parts,
+                           [](unsigned char byte) { return byte != 0xAB; }))
+             engine.checker.blame("a product's workspace is written meanwhile");
+           multiply(op, a, la, b, lb, beta, d, lc);
+         }});
   });
 }
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Runtime/CudaAbi.h"
 #include "Internal.h"
 #include "LaunchCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -43,17 +44,53 @@ struct Uses {
 static void addUses(Value buffer, Uses &uses) {
   for (OpOperand &use : buffer.getUses()) {
     Operation *op = use.getOwner();
-    if (isa<memref::LoadOp>(op)) {
+    if (isa<memref::LoadOp, LLVM::LoadOp>(op)) {
       uses.reads = true;
-    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    } else if (isa<memref::StoreOp, LLVM::StoreOp>(op)) {
       uses.writes = true;
-      uses.unknown |= store.getValue() == buffer;
-    } else if (isa<ViewLikeOpInterface>(op) && op->getNumResults() == 1) {
+      uses.unknown |= op->getOperand(0) == buffer; // what is stored
+    } else if (isa<LLVM::GEPOp>(op) ||
+               (isa<ViewLikeOpInterface>(op) && op->getNumResults() == 1)) {
       addUses(op->getResult(0), uses);
     } else {
       uses.unknown = true;
     }
   }
+}
+
+/// How many bytes from where `operand` of a launch begins all that can be
+/// reached by it lies in; -1 where that is not known. Buffers are arguments of
+/// the function and parts of its scratch, whole; a pointer into an argument was
+/// moved upwards, and code moves it on upwards, so that it reaches what lies
+/// above it in the argument.
+static int64_t reachOf(Value operand, func::FuncOp function) {
+  if (auto moved = operand.getDefiningOp<LLVM::GEPOp>())
+    return reachOf(moved.getBase(), function);
+  auto argument = dyn_cast<BlockArgument>(operand);
+  bool isOwn = argument && argument.getOwner() == &function.getBody().front();
+  if (isOwn && isa<LLVM::LLVMPointerType>(operand.getType())) {
+    auto bytes = function.getArgAttrOfType<IntegerAttr>(
+        argument.getArgNumber(),
+        LLVM::LLVMDialect::getDereferenceableAttrName());
+    return bytes ? bytes.getInt() : -1;
+  }
+  auto buffer = dyn_cast<MemRefType>(operand.getType());
+  if (!buffer || !(isOwn || operand.getDefiningOp<memref::ViewOp>()))
+    return -1;
+  return bytesOf(buffer).value_or(-1);
+}
+
+static SmallVector<int64_t>
+accessesOf(gpu::GPUFuncOp kernel, func::FuncOp function, ValueRange operands) {
+  SmallVector<int64_t> words;
+  for (auto [number, operand] : llvm::enumerate(operands)) {
+    Uses uses;
+    addUses(kernel.getArgument(number), uses);
+    words.push_back(uses.unknown ? -1 : reachOf(operand, function));
+    words.push_back((uses.reads ? BAECHI_CUDA_READS : 0) |
+                    (uses.writes ? BAECHI_CUDA_WRITES : 0));
+  }
+  return words;
 }
 
 /// Tells the kernel what is known of its operands: that they begin at a
@@ -112,6 +149,7 @@ baechi::outlineLaunches(ModuleOp functions,
         kernel.setWorkgroupAttributionAttr(
             i, LLVM::LLVMDialect::getAlignAttrName(),
             builder.getI64IntegerAttr(kBufferAlignment));
+      outlined.accesses = accessesOf(kernel, function, outlined.operands);
       markOperands(kernel, function, outlined.operands);
       if (function->hasAttr(kWideIndices))
         kernel->setAttr(kWideIndices, builder.getUnitAttr());
@@ -168,11 +206,11 @@ public:
     i64 = builder.getI64Type();
     builder.setInsertionPointToStart(module.getBody());
     declared = LLVM::LLVMFuncOp::create(
-        builder, loc, "baechi_cuda_launch",
+        builder, loc, "baechi_cuda_launch_accesses",
         LLVM::LLVMFunctionType::get(
             LLVM::LLVMVoidType::get(module.getContext()),
             {pointer, i64, pointer, i32, i32, i32, i32, i32, i32, i32, pointer,
-             i32}));
+             i32, pointer}));
     this->image = constant("baechi_cuda_image", image, /*alignment=*/64);
     imageBytes = image.size();
   }
@@ -185,6 +223,12 @@ private:
         builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
         builder.getStringAttr(bytes), alignment);
     return global;
+  }
+  LLVM::GlobalOp words(const std::string &name, ArrayRef<int64_t> values) {
+    return LLVM::GlobalOp::create(builder, loc,
+                                  LLVM::LLVMArrayType::get(i64, values.size()),
+                                  /*isConstant=*/true, LLVM::Linkage::Internal,
+                                  name, builder.getI64TensorAttr(values));
   }
   Value addressOf(LLVM::GlobalOp global) {
     return LLVM::AddressOfOp::create(builder, loc, global);
@@ -220,6 +264,8 @@ void Caller::call(const OutlinedLaunch &outlined) {
   std::string terminated = outlined.kernel + '\0';
   LLVM::GlobalOp name =
       constant("baechi_cuda_name_" + outlined.kernel, terminated, 1);
+  LLVM::GlobalOp accesses =
+      words("baechi_cuda_accesses_" + outlined.kernel, outlined.accesses);
 
   // Stack is for the whole function: launches may be in branches.
   auto function = outlined.launch->getParentOfType<func::FuncOp>();
@@ -246,7 +292,7 @@ void Caller::call(const OutlinedLaunch &outlined) {
       ValueRange{addressOf(image), integer(imageBytes, i64), addressOf(name),
                  integer(outlined.blocks, i32), one, one,
                  integer(outlined.threads, i32), one, one, integer(0, i32),
-                 addresses, integer(count, i32)});
+                 addresses, integer(count, i32), addressOf(accesses)});
 }
 
 void baechi::callLaunches(ModuleOp functions, ArrayRef<OutlinedLaunch> launches,
