@@ -74,15 +74,15 @@ void enqueueEmulated(void *function, void **pointers, int32_t count,
                               uint32_t(parameters.size()), accesses);
 }
 
+constexpr size_t kAccessWords = sizeof(baechi_cuda_access) / sizeof(int64_t);
+
 /// What a kernel on tensors does with the parameters of its emulation, as
 /// words.
 SmallVector<int64_t> accessesOf(func::FuncOp kernel) {
-  SmallVector<int64_t> words(4);
+  SmallVector<int64_t> words(2 * kAccessWords);
   auto touch = [&](TypeRange types, int64_t uses) {
-    for (Type type : types) {
-      words.push_back(*tensorBytes(type, /*aligned=*/false));
-      words.push_back(uses);
-    }
+    for (Type type : types)
+      words.append({0, *tensorBytes(type, /*aligned=*/false), 1, 0, uses});
   };
   touch(kernel.getArgumentTypes(), BAECHI_CUDA_READS);
   touch(kernel.getResultTypes(), BAECHI_CUDA_WRITES);
@@ -113,11 +113,10 @@ LogicalResult emulate(ModuleOp module) {
       continue;
     std::string name = function.getName().str();
     SmallVector<int64_t> words = accesses.lookup(name);
-    words.push_back(
-        function->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
-            .getInt());
-    words.push_back(BAECHI_CUDA_WRITES);
-    words.resize(2 * fakecuda::mostParameters);
+    auto scratch =
+        function->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
+    words.append({0, scratch.getInt(), 1, 0, BAECHI_CUDA_WRITES});
+    words.resize(kAccessWords * fakecuda::mostParameters);
     auto known = LLVM::GlobalOp::create(
         builder, loc,
         LLVM::LLVMArrayType::get(builder.getI64Type(), words.size()),

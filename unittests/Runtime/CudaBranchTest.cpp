@@ -124,6 +124,35 @@ TEST(CudaBranches, AReadThatIsNotSaidIsSeen) {
   resetCuda();
 }
 
+/// Four products, of a row each, into columns of one matrix, whose rows are so
+/// long; then one that reads all of it.
+int chainOfColumns(int64_t ld, int64_t apart) {
+  arenasAfter(65536, [=](Context, char *arena) {
+    auto *a = reinterpret_cast<float *>(arena), *c = a + 4096;
+    baechi_cuda_product product = denseProduct(8, 8, 8);
+    product.ld_c = ld;
+    for (int64_t i = 0; i < 4; ++i)
+      baechi_cuda_multiply(&product, a, a + 64, c + i * apart, nullptr, nullptr,
+                           0);
+    product.transpose_a = 1;
+    product.m = product.ld_a = 64;
+    product.k = 8;
+    product.n = 4;
+    product.ld_b = product.ld_c = 4;
+    product.align_a = product.align_b = product.align_c = 4;
+    baechi_cuda_multiply(&product, c, a, c + 4096, nullptr, nullptr, 0);
+    return 0;
+  });
+  return fakeCudaLongestChain();
+}
+
+TEST(CudaBranches, ColumnsOfOneMatrixAreApart) {
+  NEEDS_THE_FAKE_DRIVER();
+  EXPECT_EQ(2, chainOfColumns(32, 8));
+  // They share columns with the next one.
+  EXPECT_EQ(5, chainOfColumns(32, 7));
+}
+
 /// Commands on random places of an arena, which overlap as they like.
 Body randomBody(uint64_t seed, int64_t arena) {
   return [seed, arena](Context, char *memory) {
@@ -138,12 +167,21 @@ Body randomBody(uint64_t seed, int64_t arena) {
     };
     baechi_cuda_product product = denseProduct(side, side, side);
     product.workspace_bytes = workspace;
+    baechi_cuda_product columns = denseProduct(side, 3, side);
+    columns.ld_c = side;
     // Of the fake's algorithms the one that needs that.
     uint64_t algorithm[8] = {0x616c676f72697468, 1, workspace,
                              uint64_t(4) << 32 | 4, uint64_t(4) << 32 | 4};
     std::copy(std::begin(algorithm), std::end(algorithm), product.algorithm);
     for (int64_t command = 0, count = 5 + draw(40); command < count; ++command)
-      switch (draw(8)) {
+      switch (draw(9)) {
+      case 8: {
+        char *area = memory + draw((arena - 2 * square) / 4) * 4;
+        baechi_cuda_multiply(&columns, area, area,
+                             memory + arena - square + draw(side - 2) * 4,
+                             nullptr, nullptr, int32_t(draw(2)));
+        break;
+      }
       case 0: {
         // From one half into the other one.
         char *from = memory + draw(arena / 8 - bytes / 4) * 4;

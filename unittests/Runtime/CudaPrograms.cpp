@@ -79,11 +79,11 @@ static const char *const ptx = R"(
 
 /// The first parameter is written, all others are read.
 static const baechi_cuda_access touched[] = {
-    {int64_t(bytes), BAECHI_CUDA_WRITES},
-    {int64_t(bytes), BAECHI_CUDA_READS},
-    {int64_t(bytes), BAECHI_CUDA_READS}};
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_WRITES},
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_READS},
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_READS}};
 static const baechi_cuda_access onlyWritten[] = {
-    {int64_t(bytes), BAECHI_CUDA_WRITES}, {0, 0}, {0, 0}};
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_WRITES}, {}, {}};
 
 void test::launch(const char *kernel, std::vector<void *> pointers,
                   std::array<uint32_t, 4> shape, Said said) {

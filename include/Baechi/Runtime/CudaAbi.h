@@ -43,10 +43,12 @@ void baechi_cuda_launch(const void *image, size_t image_bytes,
 /* What a kernel does with the memory behind a parameter: a sum of these. */
 enum { BAECHI_CUDA_READS = 1, BAECHI_CUDA_WRITES = 2 };
 
-/* All that a kernel touches behind a parameter lies within so many bytes from
-   it; below 0: it is not known where that lies. */
+/* All that a kernel touches behind a parameter: `rows` pieces of so many bytes,
+   `stride` bytes from one to the next, the first of them `offset` behind it.
+   `bytes` below 0: it is not known what. */
 typedef struct baechi_cuda_access {
-  int64_t bytes;
+  int64_t offset, bytes;
+  int64_t rows, stride;
   int64_t uses;
 } baechi_cuda_access;
 

@@ -9,6 +9,7 @@
 #include "drivers/cuda/CudaCommands.h"
 #include "drivers/cuda/CudaDevice.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -88,6 +89,22 @@ static Problem copy(CudaDevice &device, const CopyCommand &command,
   return capturing ? api.problem(result, what) : device.check(result, what);
 }
 
+/// Of one access. More are taken as one, with what lies between them.
+static constexpr int64_t mostPieces = 2048;
+
+/// `rows` pieces of so many bytes, `stride` apart.
+static void addPieces(Accesses &accesses, uintptr_t begin, int64_t bytes,
+                      int64_t rows, int64_t stride, bool writes) {
+  if (rows <= 0 || bytes <= 0)
+    return;
+  if (stride <= bytes || rows > mostPieces) {
+    bytes += (rows - 1) * stride;
+    rows = 1;
+  }
+  for (int64_t row = 0; row < rows; ++row, begin += uintptr_t(stride))
+    accesses.push_back({begin, begin + uintptr_t(bytes), writes});
+}
+
 static bool findAccesses(const uint64_t *words, const KernelCommand &command,
                          Accesses &accesses) {
   if (!command.accesses)
@@ -99,43 +116,56 @@ static bool findAccesses(const uint64_t *words, const KernelCommand &command,
       return false;
     for (int64_t use : {BAECHI_CUDA_READS, BAECHI_CUDA_WRITES})
       if (access.uses & use)
-        accesses.push_back({parameters[i], parameters[i] + access.bytes,
-                            use == BAECHI_CUDA_WRITES});
+        addPieces(accesses, parameters[i] + uintptr_t(access.offset),
+                  access.bytes, access.rows, access.stride,
+                  use == BAECHI_CUDA_WRITES);
   }
   return true;
 }
 
-/// From the first byte to the last of all matrices of a batch.
-static Access rangeOf(const void *begin, int64_t rows, int64_t columns,
-                      int64_t ld, int64_t stride, int64_t batch, int64_t type,
-                      bool writes) {
-  int64_t elements = (batch - 1) * stride + (rows - 1) * ld + columns;
-  int64_t bytes = elements * (type == BAECHI_CUDA_F32 ? 4 : 2);
-  auto from = reinterpret_cast<uintptr_t>(begin);
-  return {from, from + uintptr_t(bytes), writes};
+/// The matrices of a batch, whose elements are of `type`.
+static void addMatrices(Accesses &accesses, const void *at, int64_t rows,
+                        int64_t columns, int64_t ld, int64_t stride,
+                        int64_t batch, int64_t type, bool writes) {
+  const int64_t size = type == BAECHI_CUDA_F32 ? 4 : 2;
+  auto begin = reinterpret_cast<uintptr_t>(at);
+  if (stride == 0)
+    batch = std::min<int64_t>(batch, 1);
+  if (ld == columns || rows == 1) {
+    addPieces(accesses, begin, rows * columns * size, batch, stride * size,
+              writes);
+    return;
+  }
+  if (rows > mostPieces / std::max<int64_t>(1, batch)) {
+    addPieces(accesses, begin,
+              ((batch - 1) * stride + (rows - 1) * ld + columns) * size, 1, 0,
+              writes);
+    return;
+  }
+  for (int64_t i = 0; i < batch; ++i)
+    addPieces(accesses, begin + uintptr_t(i * stride * size), columns * size,
+              rows, ld * size, writes);
 }
 
 static void findAccesses(const ProductCommand &command, Accesses &accesses) {
   const Product &p = command.product;
   const Factors &f = command.factors;
-  accesses.push_back(rangeOf(f.a, p.transpose_a ? p.k : p.m,
-                             p.transpose_a ? p.m : p.k, p.ld_a, p.stride_a,
-                             p.batch, p.factor_type, /*writes=*/false));
-  accesses.push_back(rangeOf(f.b, p.transpose_b ? p.n : p.k,
-                             p.transpose_b ? p.k : p.n, p.ld_b, p.stride_b,
-                             p.batch, p.factor_type, /*writes=*/false));
+  addMatrices(accesses, f.a, p.transpose_a ? p.k : p.m,
+              p.transpose_a ? p.m : p.k, p.ld_a, p.stride_a, p.batch,
+              p.factor_type, /*writes=*/false);
+  addMatrices(accesses, f.b, p.transpose_b ? p.n : p.k,
+              p.transpose_b ? p.k : p.n, p.ld_b, p.stride_b, p.batch,
+              p.factor_type, /*writes=*/false);
   if (p.has_bias)
-    accesses.push_back(
-        rangeOf(f.bias, 1, p.n, p.n, 0, 1, p.result_type, /*writes=*/false));
+    addMatrices(accesses, f.bias, 1, p.n, p.n, 0, 1, p.result_type,
+                /*writes=*/false);
   // It is read, too, where the product is added to it.
-  accesses.push_back(rangeOf(f.c, p.m, p.n, p.ld_c, p.stride_c, p.batch,
-                             p.result_type, /*writes=*/true));
+  addMatrices(accesses, f.c, p.m, p.n, p.ld_c, p.stride_c, p.batch,
+              p.result_type, /*writes=*/true);
   // What it holds in between is nobody else's, whether the algorithm uses it
   // or not.
-  auto workspace = reinterpret_cast<uintptr_t>(f.workspace);
-  if (p.workspace_bytes > 0)
-    accesses.push_back({workspace, workspace + uintptr_t(p.workspace_bytes),
-                        /*writes=*/true});
+  addPieces(accesses, reinterpret_cast<uintptr_t>(f.workspace),
+            p.workspace_bytes, 1, 0, /*writes=*/true);
 }
 
 bool cuda::findAccesses(std::span<const uint64_t> words, Accesses &accesses) {

@@ -64,12 +64,15 @@ std::vector<size_t> Conflicts::add(std::span<const Access> accesses) {
     for (const Access &access : accesses) {
       if (access.writes != writes || access.begin >= access.end)
         continue;
-      for (auto it = isolate(access.begin, access.end);
-           it != segments.end() && it->first < access.end; ++it)
-        if (writes)
-          it->second = {it->second.end, count, {}};
-        else
-          it->second.readers.push_back(count);
+      auto it = isolate(access.begin, access.end);
+      if (writes) {
+        // What was cut is one again.
+        it->second = {access.end, count, {}};
+        segments.erase(std::next(it), segments.lower_bound(access.end));
+        continue;
+      }
+      for (; it != segments.end() && it->first < access.end; ++it)
+        it->second.readers.push_back(count);
     }
   std::vector<size_t> after = reduce(found);
   enter(after);

@@ -107,11 +107,20 @@ void multiply(const Operation &op, const void *a, const Layout &la,
       }
 }
 
-size_t bytesOf(const Layout &layout) {
-  int64_t last = (layout.batch - 1) * layout.stride +
-                 (int64_t(layout.columns) - 1) * layout.ld +
-                 int64_t(layout.rows);
-  return size_t(last) * sizeOf(layout.type);
+/// A stream uses the matrices of a layout, and nothing between their columns.
+void useMatrices(Engine &engine, FakeStream &on, const void *base,
+                 const Layout &layout, bool writes) {
+  bool isDense = layout.ld == int64_t(layout.rows);
+  size_t bytes =
+      layout.rows * (isDense ? layout.columns : 1) * sizeOf(layout.type);
+  for (int64_t i = 0; i < layout.batch; ++i)
+    for (int64_t column = 0; column < (isDense ? 1 : int64_t(layout.columns));
+         ++column)
+      engine.checker.use(on.timeline,
+                         reinterpret_cast<uintptr_t>(base) +
+                             size_t(at(layout, i, 0, column)) *
+                                 sizeOf(layout.type),
+                         bytes, writes, "a product");
 }
 
 /// What is wrong with these operands for the operation; 0 if nothing is.
@@ -308,9 +317,9 @@ int cublasLtMatmul(void *, void *operation, const void *alpha, const void *a,
                                 beta = *static_cast<const float *>(beta),
                                 algorithm = *algorithm](FakeStream &on) {
     beginStep(engine, on);
-    use(on, a, bytesOf(la), false);
-    use(on, b, bytesOf(lb), false);
-    use(on, c, bytesOf(lc), true);
+    useMatrices(engine, on, a, la, false);
+    useMatrices(engine, on, b, lb, false);
+    useMatrices(engine, on, c, lc, true);
     use(on, workspace, parts, false);
     if (op.bias)
       use(on, op.bias, lc.rows * sizeOf(lc.type), false);

@@ -39,7 +39,8 @@ struct OutlinedLaunch {
   mlir::gpu::LaunchOp launch;
   std::string kernel;
   llvm::SmallVector<mlir::Value> operands;
-  /// What it does with the memory behind each: a baechi_cuda_access.
+  /// What it does with the memory behind each: the words of a
+  /// baechi_cuda_access.
   llvm::SmallVector<int64_t> accesses;
   uint32_t blocks = 1, threads = 1;
 };

@@ -16,6 +16,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/bit.h"
+#include <array>
 
 using namespace mlir;
 using namespace baechi;
@@ -80,15 +82,71 @@ static int64_t reachOf(Value operand, func::FuncOp function) {
   return bytesOf(buffer).value_or(-1);
 }
 
+/// The part of a kernel's argument that it touches: all uses go through it.
+static Value touchedPart(Value buffer) {
+  while (buffer.hasOneUse()) {
+    auto part = dyn_cast<memref::SubViewOp>(*buffer.user_begin());
+    if (!part)
+      break;
+    buffer = part.getResult();
+  }
+  return buffer;
+}
+
+/// Makes an access to a whole buffer one to a part of it, where that is pieces
+/// at one distance.
+static void narrow(baechi_cuda_access &access, MemRefType part) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  Type element = part.getElementType();
+  if (!part.hasStaticShape() || part.getNumElements() == 0 ||
+      !element.isIntOrFloat() ||
+      failed(part.getStridesAndOffset(strides, offset)) ||
+      ShapedType::isDynamic(offset) ||
+      llvm::any_of(strides, [](int64_t stride) { return stride < 0; }))
+    return;
+  int64_t elements = 1, rows = 1, stride = 0;
+  for (auto [size, step] :
+       llvm::reverse(llvm::zip_equal(part.getShape(), strides))) {
+    if (size == 1)
+      continue;
+    if (rows == 1 && step == elements) {
+      elements *= size;
+    } else if (rows == 1 && step > elements) {
+      rows = size;
+      stride = step;
+    } else if (rows > 1 && step == rows * stride) {
+      rows *= size;
+    } else {
+      return;
+    }
+  }
+  int64_t bytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  access.offset = offset * bytes;
+  access.bytes = elements * bytes;
+  access.rows = rows;
+  access.stride = stride * bytes;
+}
+
 static SmallVector<int64_t>
 accessesOf(gpu::GPUFuncOp kernel, func::FuncOp function, ValueRange operands) {
   SmallVector<int64_t> words;
   for (auto [number, operand] : llvm::enumerate(operands)) {
+    Value argument = kernel.getArgument(number);
     Uses uses;
-    addUses(kernel.getArgument(number), uses);
-    words.push_back(uses.unknown ? -1 : reachOf(operand, function));
-    words.push_back((uses.reads ? BAECHI_CUDA_READS : 0) |
-                    (uses.writes ? BAECHI_CUDA_WRITES : 0));
+    addUses(argument, uses);
+    baechi_cuda_access access{};
+    access.bytes = uses.unknown ? -1 : reachOf(operand, function);
+    access.rows = 1;
+    access.uses = (uses.reads ? BAECHI_CUDA_READS : 0) |
+                  (uses.writes ? BAECHI_CUDA_WRITES : 0);
+    Value part = touchedPart(argument);
+    if (access.bytes >= 0 && part != argument)
+      narrow(access, cast<MemRefType>(part.getType()));
+    llvm::append_range(
+        words,
+        llvm::bit_cast<std::array<int64_t, sizeof(access) / sizeof(int64_t)>>(
+            access));
   }
   return words;
 }
