@@ -99,20 +99,16 @@ std::vector<size_t> Conflicts::reduce(std::vector<size_t> &found) const {
 
 void Conflicts::enter(const std::vector<size_t> &after) {
   Bits &all = before.emplace_back((count - first) / wordBits + 1);
-  size_t chain = barrierChain;
   for (size_t one : after) {
     const Bits &its = before[one - first];
     for (size_t i = 0; i < its.size(); ++i)
       all[i] |= its[i];
     all[(one - first) / wordBits] |= uint64_t(1) << (one - first) % wordBits;
-    chain = std::max(chain, chains[one - first]);
   }
   std::erase_if(last, [&](size_t one) {
     return std::binary_search(after.begin(), after.end(), one);
   });
   last.push_back(count++);
-  chains.push_back(chain + 1);
-  longest = std::max(longest, chain + 1);
 }
 
 std::vector<size_t> Conflicts::addUnknown() {
@@ -121,10 +117,8 @@ std::vector<size_t> Conflicts::addUnknown() {
     after.push_back(barrier);
   barrier = count++;
   first = count;
-  barrierChain = ++longest;
   segments.clear();
   before.clear();
-  chains.clear();
   last.clear();
   return after;
 }

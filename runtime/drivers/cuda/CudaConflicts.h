@@ -56,12 +56,6 @@ public:
   /// The same for one that is in conflict with all.
   std::vector<size_t> addUnknown();
 
-  /// Commands so far.
-  size_t size() const { return count; }
-  /// How many commands the longest chain has in which each must come after the
-  /// one before.
-  size_t longestChain() const { return longest; }
-
 private:
   /// Up to the next segment of the map, or `end`.
   struct Segment {
@@ -85,16 +79,13 @@ private:
   size_t barrier = none;
   /// The first command behind that one.
   size_t first = 0;
-  size_t count = 0, longest = 0;
+  size_t count = 0;
   using Bits = std::vector<uint64_t>;
   /// For each command from `first` on, which from there on come before it, a
   /// bit each, up to its own.
   std::vector<Bits> before;
   /// Nothing comes after these yet.
   std::vector<size_t> last;
-  /// The longest chain that ends with each command from `first` on.
-  std::vector<size_t> chains;
-  size_t barrierChain = 0;
 };
 
 } // namespace baechi::runtime::cuda
