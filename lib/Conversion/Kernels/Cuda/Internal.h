@@ -39,6 +39,9 @@ struct OutlinedLaunch {
   mlir::gpu::LaunchOp launch;
   std::string kernel;
   llvm::SmallVector<mlir::Value> operands;
+  /// What it does with the memory behind each: the words of a
+  /// baechi_cuda_access.
+  llvm::SmallVector<int64_t> accesses;
   uint32_t blocks = 1, threads = 1;
 };
 
@@ -48,7 +51,7 @@ mlir::gpu::GPUModuleOp
 outlineLaunches(mlir::ModuleOp functions,
                 llvm::SmallVectorImpl<OutlinedLaunch> &launches);
 
-/// Replaces launches by calls of baechi_cuda_launch on `image`.
+/// Replaces launches by calls of baechi_cuda_launch_accesses on `image`.
 void callLaunches(mlir::ModuleOp functions,
                   llvm::ArrayRef<OutlinedLaunch> launches,
                   llvm::StringRef image);
