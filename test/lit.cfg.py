@@ -52,14 +52,15 @@ if any(
     )
 ) or shutil.which("ptxas"):
     config.available_features.add("ptxas")
-# CUDA's driver and cuBLASLt without a GPU (unittests/Runtime/FakeCuda).
+# CUDA's driver, cuBLASLt and cuDNN without a GPU (unittests/Runtime/FakeCuda).
 fake_cuda = os.path.join(config.baechi_obj_root, "lib/libBaechiFakeCuda.so")
 if os.path.exists(fake_cuda):
     config.available_features.add("fake-cuda")
 config.substitutions.append(
     (
         "%with_fake_cuda",
-        f"env BAECHI_CUDA_LIBRARY={fake_cuda} BAECHI_CUBLASLT_LIBRARY={fake_cuda}",
+        "env "
+        + " ".join(f"BAECHI_{name}_LIBRARY={fake_cuda}" for name in ("CUDA", "CUBLASLT", "CUDNN")),
     )
 )
 config.substitutions.append(

@@ -47,8 +47,10 @@ const PlanRow *Profile::findPlan(StringRef program) const {
 }
 
 namespace {
-/// cublasLtMatmulAlgo_t has so many words.
-constexpr size_t kAlgorithmWords = 8;
+/// Words of cublasLtMatmulAlgo_t, and of baechi_cuda_convolution::engine.
+size_t algorithmWords(StringRef implementation) {
+  return implementation.starts_with("cudnn") ? 24 : 8;
+}
 
 llvm::Error readAlgorithm(const json::Object &object, ProfileRow &row) {
   if (const json::Array *words = object.getArray("algorithm"))
@@ -56,10 +58,10 @@ llvm::Error readAlgorithm(const json::Object &object, ProfileRow &row) {
       if (std::optional<int64_t> number = word.getAsInteger())
         row.algorithm.push_back(*number);
   const json::Array *words = object.getArray("algorithm");
-  if (!words || words->size() != kAlgorithmWords ||
-      row.algorithm.size() != kAlgorithmWords)
+  size_t known = algorithmWords(row.implementation);
+  if (!words || words->size() != known || row.algorithm.size() != known)
     return llvm::createStringError("needs 'algorithm', a list of " +
-                                   llvm::Twine(kAlgorithmWords) + " integers");
+                                   llvm::Twine(known) + " integers");
   return llvm::Error::success();
 }
 

@@ -363,6 +363,21 @@ CudaProductAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+std::string CudaConvolutionAttr::getLibraryImplementation() const {
+  return getMath() == "fp32" ? "cudnn" : ("cudnn-" + getMath()).str();
+}
+
+LogicalResult
+CudaConvolutionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                            StringRef math, int64_t workspace, bool,
+                            DenseI64ArrayAttr engine) {
+  if (failed(CudaProductAttr::verify(emitError, math, workspace, {})))
+    return failure();
+  if (engine && engine.size() != 24)
+    return emitError() << "an engine has 24 words, not " << engine.size();
+  return success();
+}
+
 LogicalResult PlacementCertificateAttr::verify(
     function_ref<InFlightDiagnostic()> emitError, StringRef, StringRef,
     int64_t makespan, int64_t lowerBound, StringRef, int64_t singleDevice,

@@ -127,6 +127,9 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
         attr, "a #baechi.placement_certificate", emitError);
   if (name == D::kCudaProduct)
     return expect<CudaProductAttr>(attr, "a #baechi.cuda_product", emitError);
+  if (name == D::kCudaConvolution)
+    return expect<CudaConvolutionAttr>(attr, "a #baechi.cuda_convolution",
+                                       emitError);
   if (name == D::kArena)
     return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
   if (name == D::kSplit)
@@ -169,8 +172,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
       !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
-       name == kKernelScratch || name == kCudaProduct || name == kEnds ||
-       name == kReplicas) &&
+       name == kKernelScratch || name == kCudaProduct ||
+       name == kCudaConvolution || name == kEnds || name == kReplicas) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
   if (auto function = dyn_cast<FunctionOpInterface>(op);

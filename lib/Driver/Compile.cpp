@@ -149,6 +149,7 @@ Compilation::form(const SplitChoice &choice, ModuleOp model) {
     jit.sanitizer = HostJitOptions::Sanitizer::Thread;
   CudaProductOptions products;
   products.math = asked.cudaMath;
+  products.convolutions = asked.cudaConvolutions;
   products.biases = !hasDeviceOf("host");
   OwningOpRef<ModuleOp> copy = model.clone();
   // What is cut depends on what sending takes, but where results must not
@@ -353,6 +354,12 @@ void Compilation::describe(RunReport &report) const {
   report.costs = asked.costs;
   if (hasDeviceOf("cuda"))
     report.cudaMath = asked.cudaMath;
+  for (auto kernel : hostCompiler->module().getOps<func::FuncOp>())
+    if (auto how = kernel->getAttrOfType<CudaConvolutionAttr>(
+            BaechiDialect::kCudaConvolution)) {
+      ++report.cudaConvolutions;
+      report.cudnnConvolutions += how.callsLibrary();
+    }
   report.operatorsBefore = hostCompiler->operatorsBefore();
   report.operators = hostCompiler->operatorsFormed();
   report.kernels = hostCompiler->kernels();

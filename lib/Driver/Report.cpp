@@ -93,6 +93,9 @@ void RunReport::print(llvm::raw_ostream &os) const {
   os << "machine    " << machine << ", code for " << target;
   if (!cudaMath.empty())
     os << ", products on GPUs in " << cudaMath;
+  if (cudaConvolutions > 0)
+    os << ", " << cudnnConvolutions << " of " << cudaConvolutions
+       << " convolutions by cuDNN";
   os << "\n";
   os << format("compiled   form %.2f s, ", formSeconds);
   if (costs == "measured")
@@ -322,6 +325,10 @@ json::Object RunReport::toJson() const {
     report["others_processors"] = *othersWork;
   if (!cudaMath.empty())
     report["cuda_math"] = cudaMath;
+  if (cudaConvolutions > 0)
+    report["cuda_convolutions"] =
+        json::Object{{"kernels", int64_t(cudaConvolutions)},
+                     {"cudnn", int64_t(cudnnConvolutions)}};
   if (single) {
     report["single_device_ns"] = single->medianNs();
     report["single_device_predicted_ns"] = singlePredictedNs;

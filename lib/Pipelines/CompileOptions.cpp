@@ -163,6 +163,12 @@ static constexpr CompileOption table[] = {
              "tf32, bf16 or fp16; sums are in single precision",
      .inPasses = "cuda-math",
      .text = &Options::cudaMath},
+    {.name = "cuda-convolutions",
+     .value = "HOW",
+     .help = "what computes convolutions on GPUs: measured (cuDNN where it was "
+             "measured to be faster, else generated code), generated or cudnn",
+     .inPasses = "cuda-convolutions",
+     .text = &Options::cudaConvolutions},
     {.name = "store",
      .value = "DIR",
      .help = "folder of compiled kernels: what it has is not compiled again, "
@@ -397,6 +403,9 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
     return wrong;
   if (std::string wrong = wrongCudaMath(options.cudaMath); !wrong.empty())
     return llvm::createStringError("--cuda-math: " + wrong);
+  if (std::string wrong = wrongCudaConvolutions(options.cudaConvolutions);
+      !wrong.empty())
+    return llvm::createStringError("--cuda-convolutions: " + wrong);
   if (options.costs == "roofline" && !options.profile.empty())
     return llvm::createStringError(
         "--costs=roofline measures nothing, so --profile would not be used: "

@@ -79,6 +79,7 @@ void baechi::populateOutlining(OpPassManager &manager,
     options.math = products->math;
     options.workspace = products->workspaceBytes;
     options.biases = products->biases;
+    options.convolutions = products->convolutions;
     manager.addPass(createCudaProducts(options));
   }
 }
@@ -138,6 +139,7 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   bool gpus = target == "cuda";
   CudaProductOptions products;
   products.math = options.cudaMath;
+  products.convolutions = options.cudaConvolutions;
   products.biases = gpus && hasOnlyGpus(options.machine);
   auto lowered = std::make_shared<LoweredKernels>();
   populateForming(manager, gpus ? &products : nullptr, splits, lowered);

@@ -226,11 +226,33 @@ private:
       if (auto chosen =
               kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation))
         return index->find(hash, kind, chosen.getValue());
-    if (kernel && kind == "cuda")
+    if (kernel && kind == "cuda") {
       if (auto how = kernel->getAttrOfType<CudaProductAttr>(
               BaechiDialect::kCudaProduct))
         return index->find(hash, kind, how.getImplementation());
+      if (auto how = kernel->getAttrOfType<CudaConvolutionAttr>(
+              BaechiDialect::kCudaConvolution))
+        return rowFor(how, hash);
+      // By cuDNN only where the kernel says so.
+      if (const ProfileRow *generated = index->find(hash, kind, "generated"))
+        return generated;
+    }
     return index->fastest(hash, kind);
+  }
+
+  /// The row of a convolution on GPUs: the library's where that is faster, as
+  /// measured alone, or always asked for.
+  const ProfileRow *rowFor(CudaConvolutionAttr how, StringRef hash) {
+    const ProfileRow *library =
+        index->find(hash, "cuda", how.getLibraryImplementation());
+    const ProfileRow *generated = index->find(hash, "cuda", "generated");
+    bool canBe = library && !library->algorithm.empty() &&
+                 library->scratchBytes <= how.getWorkspace();
+    if (how.getAlways())
+      return library;
+    return canBe && generated && library->medianNs < generated->medianNs
+               ? library
+               : generated;
   }
 
   /// Replaces estimates by measured times; the kernel is made to name what they
@@ -259,16 +281,28 @@ private:
       }
   }
 
-  /// Lets GPUs compute a product as `row` did, if they may use the memory.
+  /// Lets GPUs compute a product or a convolution as `row` did, if they may use
+  /// the memory.
   void setAlgorithm(func::FuncOp kernel, const ProfileRow &row) {
+    auto words = row.algorithm.empty()
+                     ? DenseI64ArrayAttr()
+                     : DenseI64ArrayAttr::get(&getContext(), row.algorithm);
+    if (auto how = kernel->getAttrOfType<CudaConvolutionAttr>(
+            BaechiDialect::kCudaConvolution)) {
+      bool fits = words && row.scratchBytes <= how.getWorkspace();
+      kernel->setAttr(BaechiDialect::kCudaConvolution,
+                      CudaConvolutionAttr::get(
+                          &getContext(), how.getMath(),
+                          fits ? row.scratchBytes : how.getWorkspace(),
+                          how.getAlways(), fits ? words : DenseI64ArrayAttr()));
+      return;
+    }
     auto how =
         kernel->getAttrOfType<CudaProductAttr>(BaechiDialect::kCudaProduct);
-    if (how && !row.algorithm.empty() && row.scratchBytes <= how.getWorkspace())
-      kernel->setAttr(
-          BaechiDialect::kCudaProduct,
-          CudaProductAttr::get(
-              &getContext(), how.getMath(), row.scratchBytes,
-              DenseI64ArrayAttr::get(&getContext(), row.algorithm)));
+    if (how && words && row.scratchBytes <= how.getWorkspace())
+      kernel->setAttr(BaechiDialect::kCudaProduct,
+                      CudaProductAttr::get(&getContext(), how.getMath(),
+                                           row.scratchBytes, words));
   }
 
   /// Says, for each kind that the profile is of, which operators it lacks.

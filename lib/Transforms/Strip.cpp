@@ -26,9 +26,10 @@ using D = BaechiDialect;
 constexpr std::array planNames{D::kDevice, D::kStart, D::kSends,
                                D::kCertificate, D::kMachine};
 /// What the passes before it write.
-constexpr std::array annotationNames{D::kCost,          D::kGroup,
-                                     D::kPin,           D::kImplementation,
-                                     D::kKernelScratch, D::kCudaProduct};
+constexpr std::array annotationNames{
+    D::kCost,           D::kGroup,         D::kPin,
+    D::kImplementation, D::kKernelScratch, D::kCudaProduct,
+    D::kCudaConvolution};
 
 struct Strip : public baechi::impl::StripBase<Strip> {
   using StripBase::StripBase;

@@ -8,23 +8,18 @@
 
 #include "Baechi/Runtime/CudaProducts.h"
 #include "Baechi/Runtime/Abi.h"
-#include "Baechi/Runtime/Session.h"
 #include "core/Exchange.h"
-#include "drivers/cuda/CudaDevice.h"
 #include "drivers/cuda/CudaStopwatch.h"
+#include "measure/SearchTools.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <mutex>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
 // What is timed is a program of one device, whose operator i searches for
 // product i in the device's arena.
-
-static int64_t align(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 namespace {
 /// Where A, B, C, the bias and the workspace of a product lie.
@@ -33,7 +28,7 @@ struct Places {
     auto bytes = [&](int64_t rows, int64_t columns, int64_t ld, int64_t stride,
                      int64_t type) {
       int64_t last = (p.batch - 1) * stride + (rows - 1) * ld + columns;
-      return align(last * (type == BAECHI_CUDA_F32 ? 4 : 2));
+      return alignForSearch(last * (type == BAECHI_CUDA_F32 ? 4 : 2));
     };
     b = p.transpose_a ? bytes(p.k, p.m, p.ld_a, p.stride_a, p.factor_type)
                       : bytes(p.m, p.k, p.ld_a, p.stride_a, p.factor_type);
@@ -42,7 +37,7 @@ struct Places {
                  : bytes(p.k, p.n, p.ld_b, p.stride_b, p.factor_type));
     bias = c + bytes(p.m, p.n, p.ld_c, p.stride_c, p.result_type);
     workspace = bias + bytes(1, p.n, p.n, 0, p.result_type);
-    end = workspace + align(p.workspace_bytes);
+    end = workspace + alignForSearch(p.workspace_bytes);
   }
   int64_t b = 0, c = 0, bias = 0, workspace = 0, end = 0;
 };
@@ -79,7 +74,6 @@ public:
   std::vector<ProductTime> found;
 
 private:
-  Problem fill(CudaDevice &device, const Product &product, char *arena);
   Problem search(CudaDevice &device, Stopwatch &watch, Product product,
                  char *arena, ProductTime &best);
 
@@ -87,46 +81,14 @@ private:
 };
 } // namespace
 
-/// Numbers of either sign between 0.25 and 0.75: zeros would take less power.
-Problem Search::fill(CudaDevice &device, const Product &product, char *arena) {
-  std::vector<uint32_t> block(size_t(1) << 18);
-  uint32_t random = 1;
-  for (uint32_t &word : block) {
-    random = random * 1664525 + 1013904223;
-    float number = (random >> 31 ? -1 : 1) *
-                   (0.25F + float(random >> 8 & 0xFFFF) / 131072);
-    std::memcpy(&word, &number, sizeof(word));
-    // Two numbers of the short types: the same signs, and near enough.
-    if (product.factor_type == BAECHI_CUDA_BF16)
-      word = word >> 16 | (word & 0xFFFF0000);
-    else if (product.factor_type == BAECHI_CUDA_F16)
-      word = (0x34003400 | (random >> 16 & 0x03FF03FF));
-  }
-  int64_t bytes = Places(product).workspace;
-  auto size = int64_t(block.size() * sizeof(block[0]));
-  Problem problem;
-  for (int64_t at = 0; at < bytes && !problem; at += size)
-    problem = device.check(
-        device.copyIn(reinterpret_cast<DevicePointer>(arena + at), block.data(),
-                      size_t(std::min(size, bytes - at))),
-        "operands of a product cannot be written");
-  // The block goes with this call.
-  return problem ? problem
-                 : device.check(device.awaitStream(),
-                                "operands of a product cannot be written");
-}
-
-static double quantile(const std::vector<double> &sorted, double share) {
-  return sorted[size_t(std::lround(share * double(sorted.size() - 1)))];
-}
-
 Problem Search::search(CudaDevice &device, Stopwatch &watch, Product product,
                        char *arena, ProductTime &best) {
   std::vector<HeuristicResult> proposals;
   Problem problem =
       blas.propose(product, size_t(options.mostAlgorithms), proposals);
   if (!problem)
-    problem = fill(device, product, arena);
+    problem = fillNumbers(device, product.factor_type, arena,
+                          Places(product).workspace);
   Places places(product);
   Factors factors{arena,
                   arena + places.b,
@@ -157,27 +119,19 @@ Problem Search::search(CudaDevice &device, Stopwatch &watch, Product product,
     watch.release(each);
   for (size_t i = 0; i < proposals.size() && !problem; ++i) {
     std::sort(samples[i].begin(), samples[i].end());
-    auto median = std::llround(quantile(samples[i], 0.5));
+    auto median = std::llround(quantileOf(samples[i], 0.5));
     // Of equals the library's favourite.
     if (i > 0 && median >= best.medianNs)
       continue;
     best.medianNs = median;
     best.spreadNs = std::llround(
-        (quantile(samples[i], 0.75) - quantile(samples[i], 0.25)) / 2);
+        (quantileOf(samples[i], 0.75) - quantileOf(samples[i], 0.25)) / 2);
     best.samples = options.samples;
     best.workspaceBytes = int64_t(proposals[i].workspaceBytes);
     std::copy(proposals[i].algorithm.begin(), proposals[i].algorithm.end(),
               best.algorithm.begin());
   }
   return problem;
-}
-
-static std::mutex oneSearch;
-/// That of the thread that holds the mutex.
-static Search *theSearch = nullptr;
-
-static int32_t runSearch(baechi_context *context, char *arena) {
-  return theSearch->run(context, arena);
 }
 
 Expected<std::vector<ProductTime>> baechi::runtime::searchCudaProducts(
@@ -199,18 +153,11 @@ Expected<std::vector<ProductTime>> baechi::runtime::searchCudaProducts(
   }
   device.memory = device.arenaBytes;
 
-  std::lock_guard<std::mutex> guard(oneSearch);
   Search search(products, options, progress);
-  theSearch = &search;
-  SessionOptions once;
-  once.rehearse = false; // The search itself loads what it times.
-  auto session = Session::create(
-      program,
-      [](const std::string &) { return reinterpret_cast<void *>(runSearch); },
-      once);
-  if (!session)
-    return session.takeError();
-  if (Error error = (*session)->step())
+  if (Error error =
+          runSearch(program, [&](baechi_context *context, char *arena) {
+            return search.run(context, arena);
+          }))
     return error;
   return std::move(search.found);
 }

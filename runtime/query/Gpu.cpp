@@ -9,6 +9,7 @@
 #include "Baechi/Runtime/Machine.h"
 #include "drivers/cuda/CudaBlasApi.h"
 #include "drivers/cuda/CudaContexts.h"
+#include "drivers/cuda/CudaDnnApi.h"
 #include "drivers/cuda/CudaRoutes.h"
 
 #include <algorithm>
@@ -18,7 +19,9 @@ using namespace baechi::runtime::cuda;
 
 std::string GpuInfo::target() const {
   return name + ", sm_" + std::to_string(capability) + ", cuBLASLt " +
-         std::to_string(libraryVersion);
+         std::to_string(libraryVersion) +
+         (convolutionsVersion ? ", cuDNN " + std::to_string(convolutionsVersion)
+                              : "");
 }
 
 /// What is free beside the context.
@@ -68,6 +71,8 @@ Expected<GpuInfo> baechi::runtime::queryGpu(int32_t ordinal, int32_t count) {
   info.copyEngines = engines;
   if (Expected<const BlasApi *> blas = loadBlasApi())
     info.libraryVersion = int64_t((*blas)->version());
+  if (Expected<const DnnApi *> dnn = loadDnnApi())
+    info.convolutionsVersion = int64_t((*dnn)->version());
   if (Error error = queryMemory(api, device, info))
     return error;
   return info;

@@ -136,6 +136,26 @@ func.func private @f() attributes {baechi.cuda_product = #baechi.cuda_product<ma
 
 // -----
 
+// expected-error @+1 {{'baechi.cuda_convolution' must be a #baechi.cuda_convolution}}
+func.func private @f() attributes {baechi.cuda_convolution = #baechi.cuda_product<math = "fp32", workspace = 0>}
+
+// -----
+
+// expected-error @+1 {{'baechi.cuda_convolution' stands on functions only}}
+module attributes {baechi.cuda_convolution = #baechi.cuda_convolution<math = "fp32", workspace = 0>} {}
+
+// -----
+
+// expected-error @+1 {{unknown math 'fp8'; known: fp32, tf32, bf16, fp16}}
+func.func private @f() attributes {baechi.cuda_convolution = #baechi.cuda_convolution<math = "fp8", workspace = 0>}
+
+// -----
+
+// expected-error @+1 {{an engine has 24 words, not 2}}
+func.func private @f() attributes {baechi.cuda_convolution = #baechi.cuda_convolution<math = "fp32", workspace = 0, engine = [1, 2]>}
+
+// -----
+
 // expected-error @+1 {{an algorithm has 8 words, not 2}}
 func.func private @f() attributes {baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 0, algorithm = [1, 2]>}
 

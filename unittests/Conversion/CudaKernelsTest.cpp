@@ -19,7 +19,7 @@
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "../../lib/Costs/Measure/DataAccesses.h"
 #include "../../lib/Costs/Measure/Operands.h"
-#include "../Runtime/FakeCuda/PlainProduct.h"
+#include "../Runtime/FakeCuda/PlainConvolution.h"
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
@@ -33,11 +33,14 @@
 
 using namespace mlir;
 using namespace baechi;
+using fakecuda::convolvePlainly;
 using fakecuda::multiplyPlainly;
 
 namespace {
 static_assert(std::is_same_v<decltype(&multiplyPlainly),
                              decltype(&baechi_cuda_multiply)>);
+static_assert(std::is_same_v<decltype(&convolvePlainly),
+                             decltype(&baechi_cuda_convolve)>);
 
 /// The kernels of a module, compiled.
 struct Code {
@@ -53,6 +56,8 @@ struct Code {
     HostJitOptions options;
     options.symbols["baechi_cuda_multiply"] =
         reinterpret_cast<void *>(&multiplyPlainly);
+    options.symbols["baechi_cuda_convolve"] =
+        reinterpret_cast<void *>(&convolvePlainly);
     auto created = HostJit::create(options);
     if (!created) {
       ADD_FAILURE() << llvm::toString(created.takeError());
@@ -169,6 +174,22 @@ int compareKernels(ModuleOp module) {
 
 class CudaKernels : public ::testing::TestWithParam<const char *> {
 protected:
+  /// A model with its kernels; null where the test has failed.
+  OwningOpRef<ModuleOp> formed(StringRef model) {
+    std::string text,
+        path = (BAECHI_SOURCE_DIR "/test/fixtures/" + model + ".mlir").str();
+    std::string error = placement::readTextFile(path, text);
+    if (!error.empty())
+      error = placement::readTextFile(path + ".xz", text);
+    EXPECT_EQ(error, "");
+    OwningOpRef<ModuleOp> module = parse(text);
+    PassManager passes(context.get());
+    passes.addPass(createFormKernels());
+    if (module && succeeded(passes.run(*module)))
+      return module;
+    ADD_FAILURE() << "the kernels of " << model.str() << " are not formed";
+    return nullptr;
+  }
   CudaKernels() {
     DialectRegistry registry;
     registerCudaKernelDialects(registry);
@@ -183,17 +204,8 @@ protected:
 
 /// The kernels of a model's training step.
 TEST_P(CudaKernels, ModelsAsOnTheHost) {
-  std::string text, path = std::string(BAECHI_SOURCE_DIR "/test/fixtures/") +
-                           GetParam() + ".mlir";
-  std::string error = placement::readTextFile(path, text);
-  if (!error.empty())
-    error = placement::readTextFile(path + ".xz", text);
-  ASSERT_EQ(error, "");
-  OwningOpRef<ModuleOp> module = parse(text);
+  OwningOpRef<ModuleOp> module = formed(GetParam());
   ASSERT_TRUE(module);
-  PassManager passes(context.get());
-  passes.addPass(createFormKernels());
-  ASSERT_TRUE(succeeded(passes.run(*module)));
   EXPECT_GT(compareKernels(*module), 10);
 }
 INSTANTIATE_TEST_SUITE_P(Fixtures, CudaKernels,
@@ -201,6 +213,28 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, CudaKernels,
                                            "lstm_tiny", "moe_tiny", "gnmt_tiny",
                                            "resnet_tiny", "inception_tiny",
                                            "mlp_tiny"));
+
+/// What the library is asked for, and what is moved before and after that.
+TEST_F(CudaKernels, ConvolutionsByTheLibraryAsOnTheHost) {
+  for (auto [model, least] : {std::pair("convnet_tiny", 4),
+                              {"resnet_tiny", 6},
+                              {"inception_tiny", 20}}) {
+    OwningOpRef<ModuleOp> module = formed(model);
+    ASSERT_TRUE(module);
+    CudaProductOptions options;
+    options.convolutions = "cudnn";
+    chooseCudaProducts(*module, options);
+    int convolutions = 0;
+    for (auto kernel :
+         llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+      if (kernel->hasAttr(BaechiDialect::kCudaConvolution))
+        ++convolutions;
+      else
+        kernel->removeAttr(BaechiDialect::kKernel);
+    EXPECT_GE(convolutions, least) << model;
+    EXPECT_EQ(compareKernels(*module), convolutions) << model;
+  }
+}
 
 /// One kernel of each kind, those of the lit test.
 TEST_F(CudaKernels, OneOfEachKindAsOnTheHost) {

@@ -117,6 +117,14 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
     EXPECT_THAT(errorOf(withRow(wrong)),
                 HasSubstr("rows[0] needs 'algorithm', a list of 8 integers"));
   }
+  std::string engine = row;
+  engine.replace(engine.find("\"i\""), 3, "\"cudnn-tf32\"");
+  engine.insert(engine.size() - 1, ", \"algorithm\": [1, 2, 3, 4, 5, 6, 7, 8]");
+  EXPECT_THAT(errorOf(withRow(engine)),
+              HasSubstr("rows[0] needs 'algorithm', a list of 24 integers"));
+  engine.insert(engine.find("[1") + 1, "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+                                       "0, 0, 0, 0, ");
+  EXPECT_EQ(errorOf(withRow(engine)), "");
   auto withPlans = [](const std::string &plans) {
     return R"({"format": "baechi-profile", "version": 1, "rows": [], "plans": )" +
            plans + "}";

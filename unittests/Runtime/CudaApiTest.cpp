@@ -115,6 +115,12 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(graphLaunch, cuGraphLaunch);
   CHECK(graphExecDestroy, cuGraphExecDestroy);
   CHECK(graphDestroy, cuGraphDestroy);
+#if CUDA_VERSION >= 13000
+  CHECK(captureInfo, cuStreamGetCaptureInfo);
+  CHECK(setDependencies, cuStreamUpdateCaptureDependencies);
+  static_assert(ours::setCaptureDependencies ==
+                CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+#endif
 #undef CHECK
 }
 #else
@@ -218,5 +224,118 @@ TEST(CudaApi, ProductsAreThoseOfTheToolkit) {
   CHECK(multiply, cublasLtMatmul);
   CHECK(version, cublasLtGetVersion);
 #undef CHECK
+}
+#endif
+
+#if __has_include(<cudnn_graph.h>) && __has_include(<cuda_runtime_api.h>)
+#include "drivers/cuda/CudaDnnApi.h"
+#include <cudnn_graph.h>
+
+namespace dnn = baechi::runtime::cuda::dnn;
+#define SAME(ours, theirs) static_assert(dnn::ours == int(theirs))
+SAME(notSupported, CUDNN_STATUS_NOT_SUPPORTED);
+SAME(float32, CUDNN_DATA_FLOAT);
+SAME(float16, CUDNN_DATA_HALF);
+SAME(bfloat16, CUDNN_DATA_BFLOAT16);
+SAME(crossCorrelation, CUDNN_CROSS_CORRELATION);
+SAME(heuristicsA, CUDNN_HEUR_MODE_A);
+SAME(heuristicsFallback, CUDNN_HEUR_MODE_FALLBACK);
+SAME(convolutionDescriptor, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+SAME(engineDescriptor, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+SAME(engineConfiguration, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+SAME(heuristicsDescriptor, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+SAME(executionPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+SAME(knobChoice, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+SAME(convolutionForward,
+     CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+SAME(convolutionOfFilters,
+     CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+SAME(operationGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+SAME(variantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+SAME(tensorDescriptor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+SAME(ofHandle, CUDNN_TYPE_HANDLE);
+SAME(ofDataType, CUDNN_TYPE_DATA_TYPE);
+SAME(ofInt64, CUDNN_TYPE_INT64);
+SAME(ofFloat, CUDNN_TYPE_FLOAT);
+SAME(ofPointer, CUDNN_TYPE_VOID_PTR);
+SAME(ofConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE);
+SAME(ofHeuristics, CUDNN_TYPE_HEUR_MODE);
+SAME(ofKnobType, CUDNN_TYPE_KNOB_TYPE);
+SAME(ofNumericalNote, CUDNN_TYPE_NUMERICAL_NOTE);
+SAME(ofDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+SAME(convolutionComputeType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+SAME(convolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+SAME(convolutionDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+SAME(convolutionSteps, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+SAME(convolutionPaddingAfter, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+SAME(convolutionPaddingBefore, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+SAME(convolutionSpaces, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+SAME(heuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE);
+SAME(heuristicsGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+SAME(heuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS);
+SAME(configurationEngine, CUDNN_ATTR_ENGINECFG_ENGINE);
+SAME(configurationKnobs, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
+SAME(planHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+SAME(planConfiguration, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+SAME(planWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+SAME(knobType, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE);
+SAME(knobValue, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
+SAME(forwardAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA);
+SAME(forwardBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
+SAME(forwardConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+SAME(forwardFilters, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
+SAME(forwardImages, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+SAME(forwardResults, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+SAME(filtersAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA);
+SAME(filtersBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA);
+SAME(filtersConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
+SAME(filtersFilters, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
+SAME(filtersImages, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X);
+SAME(filtersResults, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+SAME(graphHandle, CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
+SAME(graphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+SAME(tensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+SAME(tensorType, CUDNN_ATTR_TENSOR_DATA_TYPE);
+SAME(tensorSizes, CUDNN_ATTR_TENSOR_DIMENSIONS);
+SAME(tensorStrides, CUDNN_ATTR_TENSOR_STRIDES);
+SAME(tensorName, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+SAME(packNames, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+SAME(packPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+SAME(packWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+SAME(engineGraph, CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+SAME(engineIndex, CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+SAME(engineNumericalNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+SAME(usesTensorCores, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+SAME(shortensInputs, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+SAME(shortensSums, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+SAME(usesFft, CUDNN_NUMERICAL_NOTE_FFT);
+SAME(isNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+SAME(usesWinograd, CUDNN_NUMERICAL_NOTE_WINOGRAD);
+SAME(usesWinograd4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4);
+SAME(usesWinograd6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6);
+SAME(usesWinograd13, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
+#undef SAME
+
+TEST(CudnnApi, IsThatOfItsHeader) {
+#define CHECK(member, theirs)                                                  \
+  EXPECT_TRUE((SameCall<decltype(ours::DnnApi::member),                        \
+                        decltype(&theirs)>::parametersFit))                    \
+      << #theirs
+  CHECK(create, cudnnCreate);
+  CHECK(destroy, cudnnDestroy);
+  CHECK(setStream, cudnnSetStream);
+  CHECK(createDescriptor, cudnnBackendCreateDescriptor);
+  CHECK(destroyDescriptor, cudnnBackendDestroyDescriptor);
+  CHECK(setAttribute, cudnnBackendSetAttribute);
+  CHECK(getAttribute, cudnnBackendGetAttribute);
+  CHECK(finalize, cudnnBackendFinalize);
+  CHECK(execute, cudnnBackendExecute);
+  CHECK(statusName, cudnnGetErrorString);
+  CHECK(version, cudnnGetVersion);
+#undef CHECK
+}
+#else
+TEST(CudnnApi, IsThatOfItsHeader) {
+  GTEST_SKIP() << "there is no cudnn_graph.h to compare with";
 }
 #endif

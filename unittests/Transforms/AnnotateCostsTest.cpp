@@ -118,6 +118,46 @@ TEST_F(ProfiledCosts, AChosenImplementationIsKept) {
   EXPECT_EQ(implementationOf("kernel"), "generated");
 }
 
+/// cuDNN's row is taken where that was measured to be faster, alone, and the
+/// workspace is allowed; with its engine.
+TEST_F(ProfiledCosts, ConvolutionsOfGpusTakeTheFaster) {
+  auto use = [&](StringRef math, int64_t workspace, bool always = false) {
+    kernel("kernel")->setAttr(
+        BaechiDialect::kCudaConvolution,
+        CudaConvolutionAttr::get(&context, math, workspace, always, {}));
+    timeOf(0, "cuda");
+    return kernel("kernel")->getAttrOfType<CudaConvolutionAttr>(
+        BaechiDialect::kCudaConvolution);
+  };
+  addRow("kernel", "generated", "cuda", 30);
+  addRow("kernel", "cudnn", "cuda", 40);
+  addRow("kernel", "cudnn-tf32", "cuda", 10);
+  for (int64_t row : {1, 2}) {
+    profile.rows[row].scratchBytes = 100 + row;
+    profile.rows[row].algorithm.assign(24, row);
+  }
+  EXPECT_FALSE(use("fp32", 1000).callsLibrary());
+  EXPECT_EQ(timeOf(0, "cuda"), 30);
+  EXPECT_EQ(use("tf32", 1000),
+            CudaConvolutionAttr::get(
+                &context, "tf32", 102, false,
+                DenseI64ArrayAttr::get(&context, profile.rows[2].algorithm)));
+  EXPECT_EQ(timeOf(0, "cuda"), 10);
+  // Again, of what is chosen.
+  EXPECT_EQ(timeOf(0, "cuda"), 10);
+  EXPECT_FALSE(use("tf32", 101).callsLibrary());
+  EXPECT_EQ(timeOf(0, "cuda"), 30);
+  EXPECT_TRUE(use("fp32", 1000, /*always=*/true).getEngine());
+  EXPECT_EQ(timeOf(0, "cuda"), 40);
+  // The library has no engine: its row says nothing else.
+  profile.rows[2].algorithm.clear();
+  EXPECT_FALSE(use("tf32", 1000).callsLibrary());
+  EXPECT_FALSE(use("bf16", 1000).callsLibrary());
+  // Kernels that do not say anything are generated code.
+  kernel("kernel")->removeAttr(BaechiDialect::kCudaConvolution);
+  EXPECT_EQ(timeOf(0, "cuda"), 30);
+}
+
 /// A product's time is that of its math, and its algorithm that of the row,
 /// where the workspace is allowed.
 TEST_F(ProfiledCosts, ProductsOfGpusAreFoundByTheirMath) {

@@ -91,7 +91,9 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
     products of matrices, and batches of them, in single precision, bfloat16 or
     half precision. `math` is for those in single precision; sums always are in
     that. The library's workspace, a part of the kernel's scratch, is as large as
-    the product's operands and result, and at most `workspace`. With `biases`, the
+    the product's operands and result, and at most `workspace`. Kernels that
+    cuDNN may compute, convolutions and the gradients of their filters, get
+    `baechi.cuda_convolution`, unless `convolutions=generated`. With `biases`, the
     calls of a product and of a kernel that only adds a bias to it become one.
 
     ```mlir
@@ -119,7 +121,10 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
     Option<"biases", "biases", "bool", "false",
            "join a product and a kernel that only adds a bias to each of its "
            "rows to one kernel; for machines of GPUs alone, since host devices "
-           "have no good code for it">
+           "have no good code for it">,
+    Option<"convolutions", "convolutions", "std::string", "\"measured\"",
+           "what computes convolutions: measured (cuDNN where a profile says "
+           "that it is faster), generated or cudnn">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
@@ -161,7 +166,10 @@ def LowerCudaKernels : Pass<"baechi-lower-cuda-kernels", "::mlir::ModuleOp"> {
     pointer an argument, a result and its scratch. It puts the kernel's work on
     the current stream by the calls of Baechi/Runtime/CudaAbi.h: products of
     matrices by `baechi_cuda_multiply`, computed as `baechi.cuda_product` says,
-    launches of generated code by `baechi_cuda_launch`. The generated code of all kernels is one fat
+    convolutions whose `baechi.cuda_convolution` asks for that by
+    `baechi_cuda_convolve`, launches of generated code by
+    `baechi_cuda_launch_accesses`, with the bytes behind each parameter that the
+    code reads and writes. The generated code of all kernels is one fat
     binary, a constant of the module, made by the CUDA Toolkit's ptxas and
     fatbinary ([cuda-kernels.md](cuda-kernels.md)).
 

@@ -20,8 +20,8 @@ namespace baechi {
 struct ProfileRow {
   std::string kernel; ///< its name, for people
   std::string hash;   ///< kernelHash: what the row is found by
-  /// "generated", "openblas", "onednn"; on GPUs "generated", "cublaslt" or, for
-  /// rounded factors, "cublaslt-tf32" and the like.
+  /// "generated", "openblas", "onednn"; on GPUs "generated", "cublaslt" or
+  /// "cudnn" or, for rounded factors, "cublaslt-tf32" and the like.
   std::string implementation;
   std::string kind; ///< of the device, "host"
   int64_t medianNs = 0;
@@ -29,8 +29,8 @@ struct ProfileRow {
   int64_t spreadNs = 0;
   int64_t samples = 0;
   int64_t scratchBytes = 0;
-  /// Of cuBLASLt, whose workspace the scratch is: what was the fastest. Empty:
-  /// not known.
+  /// Of cuBLASLt and cuDNN, whose workspace the scratch is: what was the
+  /// fastest. Empty: not known, or none.
   std::vector<int64_t> algorithm = {};
   /// What it takes within a step, where other operators fill the caches; -1:
   /// not known.

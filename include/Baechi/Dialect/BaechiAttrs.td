@@ -226,4 +226,36 @@ def Baechi_CudaProductAttr : Baechi_Attr<"CudaProduct", "cuda_product"> {
   }];
 }
 
+def Baechi_CudaConvolutionAttr
+    : Baechi_Attr<"CudaConvolution", "cuda_convolution"> {
+  let summary = "how GPUs compute a kernel that is a convolution";
+  let description = [{
+    Stands on kernels that cuDNN can compute in the place of generated code. It
+    does with `engine`, what a profile found to be faster, or with `always`.
+    `math` says what single-precision factors may be rounded to, `workspace` how
+    many bytes the library may use beside its operands, `engine` what it is told
+    to run; without it the library chooses.
+
+    ```mlir
+    #baechi.cuda_convolution<math = "tf32", workspace = 65536, always = true>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"fp32, tf32, bf16 or fp16">:$math,
+                        "int64_t":$workspace,
+                        DefaultValuedParameter<"bool", "false">:$always,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$engine);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether cuDNN computes it; else generated code does.
+    bool callsLibrary() const { return getAlways() || getEngine(); }
+    /// What a profile calls cuDNN's way: cudnn, or cudnn-tf32.
+    std::string getLibraryImplementation() const;
+    /// What a profile calls the way that is chosen.
+    std::string getImplementation() const {
+      return callsLibrary() ? getLibraryImplementation() : "generated";
+    }
+  }];
+}
+
 #endif // BAECHI_ATTRS

@@ -38,6 +38,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |
     | `baechi.kernel_scratch` | kernel | i64: bytes it needs while it runs |
     | `baechi.cuda_product` | kernel | `#baechi.cuda_product`: how GPUs compute it, a product |
+    | `baechi.cuda_convolution` | kernel | `#baechi.cuda_convolution`: how GPUs compute it, a convolution |
     | `baechi.view` | `tensor.extract_slice` | unit: it is read where it lies in its source's buffer, and is no operator; where it is one piece of it, from a multiple of 64 bytes |
     | `baechi.recompute` | `func.call` | unit: a clone that computes a value again (docs/memory.md); it runs after the operator before it |
     | `baechi.stash` | kernel without a body | unit: its result is its first operand, kept in a pool (docs/memory.md) |
@@ -89,6 +90,8 @@ def Baechi_Dialect : Dialect {
         "baechi.kernel_scratch";
     static constexpr ::llvm::StringLiteral kCudaProduct =
         "baechi.cuda_product";
+    static constexpr ::llvm::StringLiteral kCudaConvolution =
+        "baechi.cuda_convolution";
     static constexpr ::llvm::StringLiteral kView = "baechi.view";
     static constexpr ::llvm::StringLiteral kRecompute = "baechi.recompute";
     static constexpr ::llvm::StringLiteral kStash = "baechi.stash";

@@ -38,7 +38,9 @@ struct KernelCostCounts {
 struct RunReport {
   std::string model, machine, target, costs;
   std::string cudaMath; ///< of products on GPUs; empty: there are none
-  std::string placer;   ///< as asked
+  /// Kernels of GPUs that cuDNN may compute, and those of them that it does.
+  size_t cudaConvolutions = 0, cudnnConvolutions = 0;
+  std::string placer; ///< as asked
   std::string objective;
   size_t operatorsBefore = 0, operators = 0, kernels = 0;
   KernelCostCounts kernelCosts;

@@ -46,6 +46,7 @@ struct CompileOptions {
   std::string costs = "measured";
   std::string measure = "auto";
   std::string cudaMath = "fp32";
+  std::string cudaConvolutions = "measured";
   std::string store;
   std::string hostTarget;
   std::string loops = "ordered";

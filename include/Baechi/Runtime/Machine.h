@@ -68,6 +68,8 @@ struct GpuInfo {
   int64_t memoryBytes = 0;
   /// cuBLASLt's; 0 where there is none.
   int64_t libraryVersion = 0;
+  /// cuDNN's; 0 where there is none.
+  int64_t convolutionsVersion = 0;
 
   /// What times of kernels are true for.
   std::string target() const;

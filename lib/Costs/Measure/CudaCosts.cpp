@@ -12,6 +12,7 @@
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/CudaProducts.h"
 #include "Baechi/Runtime/Machine.h"
+#include "CudaConvolutions.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
 
@@ -24,16 +25,26 @@ namespace {
 class CudaCosts final : public KernelCosts {
 public:
   StringRef kind() const override { return kKind; }
-  StringRef phase() const override { return "searching products' algorithms"; }
+  StringRef phase() const override {
+    return "searching algorithms of products and convolutions";
+  }
   llvm::Error adopt(ModuleOp module, Profile &profile) const override;
   std::string implementationOf(func::FuncOp kernel) const override {
     auto how =
         kernel->getAttrOfType<CudaProductAttr>(BaechiDialect::kCudaProduct);
-    return how ? how.getImplementation() : "generated";
+    if (how)
+      return how.getImplementation();
+    auto convolution = kernel->getAttrOfType<CudaConvolutionAttr>(
+        BaechiDialect::kCudaConvolution);
+    return convolution ? convolution.getImplementation() : "generated";
   }
   FailureOr<size_t> measure(ModuleOp module, Profile &profile,
                             const MeasureOptions &options,
                             Progress progress) const override;
+
+private:
+  FailureOr<size_t> measureProducts(ModuleOp module, Profile &profile,
+                                    Progress progress) const;
 };
 } // namespace
 
@@ -62,8 +73,20 @@ llvm::Error CudaCosts::adopt(ModuleOp module, Profile &profile) const {
 }
 
 FailureOr<size_t> CudaCosts::measure(ModuleOp module, Profile &profile,
-                                     const MeasureOptions &,
+                                     const MeasureOptions &options,
                                      Progress progress) const {
+  FailureOr<size_t> products = measureProducts(module, profile, progress);
+  if (failed(products))
+    return failure();
+  FailureOr<size_t> convolutions =
+      measureConvolutions(module, profile, *this, options, progress);
+  if (failed(convolutions))
+    return failure();
+  return *products + *convolutions;
+}
+
+FailureOr<size_t> CudaCosts::measureProducts(ModuleOp module, Profile &profile,
+                                             Progress progress) const {
   SmallVector<ProfileRow> rows;
   SmallVector<int64_t> calls;
   std::vector<baechi_cuda_product> products;

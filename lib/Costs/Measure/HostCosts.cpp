@@ -18,6 +18,7 @@
 #include "Baechi/Runtime/Denormals.h"
 #include "CanMeasure.h"
 #include "Operands.h"
+#include "PackedEntry.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -58,30 +59,6 @@ void bindThread() {
       sched_setaffinity(0, sizeof(allowed), &allowed);
       return;
     }
-}
-
-/// Adds `void NAME_packed(ptr pointers)`, which calls a kernel's code on an
-/// array of pointers.
-std::string addPackedEntry(LLVM::LLVMFuncOp code) {
-  OpBuilder builder(code);
-  Location loc = code.getLoc();
-  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(builder.getContext()), {pointer});
-  std::string name = (code.getSymName() + "_packed").str();
-  auto entry = LLVM::LLVMFuncOp::create(builder, loc, name, type);
-  Block *body = entry.addEntryBlock(builder);
-  builder.setInsertionPointToStart(body);
-  SmallVector<Value> arguments;
-  for (int32_t index : llvm::seq<int32_t>(code.getNumArguments())) {
-    Value slot = LLVM::GEPOp::create(builder, loc, pointer, pointer,
-                                     body->getArgument(0),
-                                     ArrayRef<LLVM::GEPArg>{index});
-    arguments.push_back(LLVM::LoadOp::create(builder, loc, pointer, slot));
-  }
-  LLVM::CallOp::create(builder, loc, code, arguments);
-  LLVM::ReturnOp::create(builder, loc, ValueRange());
-  return name;
 }
 
 void warnUnmeasured(func::FuncOp kernel, StringRef why) {
@@ -220,19 +197,6 @@ ProfileRow rowOf(const Candidate &candidate, TimedCode &code) {
   row.scratchBytes = candidate.scratchBytes;
   row.disturbed = code.disturbed;
   return row;
-}
-
-/// Adds \p row, or puts it in the place of the disturbed one.
-void addRow(Profile &profile, ProfileRow row) {
-  auto *there = const_cast<ProfileRow *>(
-      profile.find(row.hash, row.kind, row.implementation));
-  if (!there) {
-    profile.rows.push_back(std::move(row));
-    return;
-  }
-  row.stepNs = there->stepNs;
-  row.stepDisturbed = there->stepDisturbed;
-  *there = std::move(row);
 }
 
 /// Without rows.

@@ -39,3 +39,15 @@ ProfileRow baechi::newRow(func::FuncOp kernel, const KernelCosts &costs,
   row.bytes = std::llround(work.bytes);
   return row;
 }
+
+void baechi::addRow(Profile &profile, ProfileRow row) {
+  auto *there = const_cast<ProfileRow *>(
+      profile.find(row.hash, row.kind, row.implementation));
+  if (!there) {
+    profile.rows.push_back(std::move(row));
+    return;
+  }
+  row.stepNs = there->stepNs;
+  row.stepDisturbed = there->stepDisturbed;
+  *there = std::move(row);
+}

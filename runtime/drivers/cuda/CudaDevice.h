@@ -74,6 +74,11 @@ public:
   Interval between(Event begin, Event end) const;
   Modules &modules() { return images; }
   Blas &blas() { return products; }
+  Dnn &dnn() { return convolutions; }
+  /// Has convolutions computed by that engine, whatever they name; by what they
+  /// name where it is null.
+  void useEngine(const Engine *engine) { triedEngine = engine; }
+  const Engine *engine() const { return triedEngine; }
   /// Work for the compute stream: done now, or with what follows it.
   template <typename... Parts> Problem command(const Parts &...parts) {
     describe(words, parts...);
@@ -141,6 +146,8 @@ private:
   std::vector<Event> begins, ends;
   Modules images;
   Blas products;
+  Dnn convolutions;
+  const Engine *triedEngine = nullptr;
   struct Constant {
     const void *data;
     size_t bytes;

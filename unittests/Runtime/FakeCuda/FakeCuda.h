@@ -69,6 +69,8 @@ struct FakeOptions {
   int fastAlgorithm = -1;
   /// Products of this compute type have no algorithm (a cublasComputeType_t).
   int refusedCompute = -1;
+  /// Convolutions have no engine.
+  bool refusesConvolutions = false;
   int hangLaunch = 0; ///< this launch does not end before hang() is lifted
   // Delays.
   int longestDelay = 0; ///< streams fall behind by up to so many microseconds
@@ -97,6 +99,9 @@ int fakeCudaCalls();
 int fakeCudaLoads();
 /// Graphs launched since the last reset.
 int fakeCudaGraphLaunches();
+/// Of the graph that was instantiated last: how many of its nodes at most run
+/// one after the other.
+int fakeCudaLongestChain();
 /// From now on each call of that function fails, of none where it is null.
 void fakeCudaFail(const char *function);
 /// Lets a hanging launch end.

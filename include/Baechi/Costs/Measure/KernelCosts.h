@@ -91,7 +91,7 @@ const KernelCosts &hostCosts();
 void noteScratch(const Profile &profile, LoweredKernels &kernels);
 
 /// Searches the fastest algorithm of every product that has no row, on the
-/// first GPU.
+/// first GPU, and times the generated code and cuDNN's of convolutions.
 const KernelCosts &cudaCosts();
 
 /// One for each kind of devices that programs run on.
@@ -101,6 +101,10 @@ const KernelCosts &kernelCostsOf(llvm::StringRef kind);
 /// The row of a kernel's code, which nothing was measured of yet.
 ProfileRow newRow(mlir::func::FuncOp kernel, const KernelCosts &costs,
                   llvm::StringRef implementation);
+
+/// Adds \p row, or puts it in the place of one of the same code; what is known
+/// of that within steps stays.
+void addRow(Profile &profile, ProfileRow row);
 
 } // namespace baechi
 

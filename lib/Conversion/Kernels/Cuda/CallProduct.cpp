@@ -8,47 +8,18 @@
 
 #include "Baechi/Runtime/CudaAbi.h"
 #include "Common/PointerCode.h"
+#include "LibraryCall.h"
 #include "Mapping.h"
 #include "Products.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/bit.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Of arguments and results.
-constexpr int64_t kAlignment = 64;
-/// What cublasLtMatmul asks of its workspace.
-constexpr int64_t kWorkspaceAlignment = 256;
-/// What baechi_cuda_product is in code: words.
-constexpr size_t kProductWords = sizeof(baechi_cuda_product) / sizeof(int64_t);
-
-LLVM::LLVMFuncOp declareMultiply(OpBuilder &builder, func::FuncOp user) {
-  StringRef name = "baechi_cuda_multiply";
-  auto module = user->getParentOfType<ModuleOp>();
-  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-    return known;
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  SmallVector<Type> operands(6, pointer);
-  operands.push_back(builder.getI32Type());
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(module.getBody());
-  return LLVM::LLVMFuncOp::create(
-      builder, user.getLoc(), name,
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                  operands));
-}
-
-int64_t numberOf(Type type) {
-  return type.isF32()    ? BAECHI_CUDA_F32
-         : type.isBF16() ? BAECHI_CUDA_BF16
-                         : BAECHI_CUDA_F16;
-}
-
 /// One call: where A, B and C start, in elements, and in which arguments.
 struct Call {
   ProductFactors factors;
@@ -76,15 +47,15 @@ baechi_cuda_product describe(const LibraryProduct &product,
   auto bytesOf = [](Type type) -> int64_t {
     return type.getIntOrFloatBitWidth() / 8;
   };
-  to.align_a = to.align_b = to.align_c = kAlignment;
+  to.align_a = to.align_b = to.align_c = kPointerAlignment;
   for (const Call &call : calls) {
     int64_t factor = bytesOf(plan.factorType);
     to.align_a = std::gcd(to.align_a, call.factors.offsetA * factor);
     to.align_b = std::gcd(to.align_b, call.factors.offsetB * factor);
     to.align_c = std::gcd(to.align_c, call.offsetC * bytesOf(plan.resultType));
   }
-  to.factor_type = numberOf(plan.factorType);
-  to.result_type = numberOf(plan.resultType);
+  to.factor_type = cudaTypeOf(plan.factorType);
+  to.result_type = cudaTypeOf(plan.resultType);
   CudaProductAttr how = product.how;
   to.math = llvm::find(CudaProductAttr::knownMath(), how.getMath()) -
             CudaProductAttr::knownMath().begin();
@@ -93,46 +64,6 @@ baechi_cuda_product describe(const LibraryProduct &product,
   if (how.getAlgorithm())
     llvm::copy(how.getAlgorithm().asArrayRef(), to.algorithm);
   return to;
-}
-
-/// A constant of the module that is `product`.
-Value constantProduct(OpBuilder &builder, func::FuncOp function,
-                      const baechi_cuda_product &product) {
-  auto words = llvm::bit_cast<std::array<int64_t, kProductWords>>(product);
-  Location loc = function.getLoc();
-  LLVM::GlobalOp global;
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(function);
-    global = LLVM::GlobalOp::create(
-        builder, loc,
-        LLVM::LLVMArrayType::get(builder.getI64Type(), kProductWords),
-        /*isConstant=*/true, LLVM::Linkage::Internal,
-        (function.getSymName() + "__product").str(),
-        builder.getI64TensorAttr(words));
-  }
-  return LLVM::AddressOfOp::create(builder, loc, global);
-}
-
-/// Bytes of scratch in which a workspace of so many bytes begins at a multiple
-/// of kWorkspaceAlignment.
-int64_t scratchFor(int64_t workspace) {
-  return workspace == 0 ? 0 : workspace + kWorkspaceAlignment - kAlignment;
-}
-
-/// The workspace in the scratch.
-Value alignWorkspace(OpBuilder &builder, Location loc, Value scratch) {
-  Type i64 = builder.getI64Type();
-  auto constant = [&](int64_t value) -> Value {
-    return LLVM::ConstantOp::create(builder, loc, i64,
-                                    builder.getI64IntegerAttr(value));
-  };
-  Value address = LLVM::PtrToIntOp::create(builder, loc, i64, scratch);
-  Value above = LLVM::AddOp::create(builder, loc, address,
-                                    constant(kWorkspaceAlignment - 1));
-  Value aligned =
-      LLVM::AndOp::create(builder, loc, above, constant(-kWorkspaceAlignment));
-  return LLVM::IntToPtrOp::create(builder, loc, scratch.getType(), aligned);
 }
 
 /// All combinations of the loops' counters, the last loop's fastest.
@@ -150,6 +81,23 @@ SmallVector<SmallVector<int64_t>> countersOf(const ProductLoops &loops) {
   return all;
 }
 } // namespace
+
+func::FuncOp baechi::createProductFunction(OpBuilder &builder,
+                                           func::FuncOp kernel,
+                                           int64_t scratchBytes) {
+  func::FuncOp function = createPointerKernel(builder, kernel, scratchBytes);
+  StringRef name = LLVM::LLVMDialect::getDereferenceableAttrName();
+  auto tell = [&](unsigned argument, int64_t bytes) {
+    if (bytes > 0)
+      function.setArgAttr(argument, name, builder.getI64IntegerAttr(bytes));
+  };
+  unsigned number = 0;
+  for (TypeRange types : {kernel.getArgumentTypes(), kernel.getResultTypes()})
+    for (Type type : types)
+      tell(number++, bytesOf(cast<ShapedType>(type)).value_or(0));
+  tell(number, scratchBytes);
+  return function;
+}
 
 void baechi::launchStart(OpBuilder &builder, func::FuncOp function,
                          const ProductOperands &operands, Value result,
@@ -220,7 +168,7 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
   SmallVector<Call> calls = callsOf(product);
   OpBuilder::InsertionGuard guard(builder);
   Location loc = kernel.getLoc();
-  func::FuncOp function = createPointerKernel(
+  func::FuncOp function = createProductFunction(
       builder, kernel, scratchFor(product.how.getWorkspace()));
   PointerCode factor(builder, loc, plan.factorType);
   PointerCode sum(builder, loc, plan.resultType);
@@ -230,9 +178,11 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
     workspace = alignWorkspace(builder, loc, workspace);
   launchStart(builder, function, plan.operands, result,
               cast<RankedTensorType>(kernel.getResultTypes()[0]), executor);
-  LLVM::LLVMFuncOp multiply = declareMultiply(builder, function);
+  LLVM::LLVMFuncOp multiply =
+      declareLibraryCall(builder, function, "baechi_cuda_multiply",
+                         /*pointers=*/6, /*numbers=*/1);
   Value description =
-      constantProduct(builder, function, describe(product, calls));
+      constantWords(builder, function, "__product", describe(product, calls));
   Value bias =
       product.bias
           ? Value(function.getArgument(*product.bias))

@@ -9,6 +9,7 @@
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Common/KernelCopies.h"
+#include "Convolution.h"
 #include "Internal.h"
 #include "Mapping.h"
 #include "Products.h"
@@ -32,6 +33,8 @@ OwningOpRef<ModuleOp> takeProducts(ModuleOp kernels, Executor executor) {
        llvm::make_early_inc_range(kernels.getOps<func::FuncOp>())) {
     if (auto product = matchLibraryProduct(kernel))
       callProduct(builder, kernel, *product, executor);
+    else if (auto convolution = matchLibraryConvolution(kernel))
+      callConvolution(builder, kernel, *convolution, executor);
     else if (auto product = matchStridedProduct(kernel))
       launchProduct(builder, kernel, *product, executor);
     else

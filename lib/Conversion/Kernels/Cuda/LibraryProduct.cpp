@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Common/KernelCopies.h"
+#include "Convolution.h"
 #include "Products.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -86,9 +87,17 @@ void baechi::chooseCudaProducts(ModuleOp module,
     joinBiases(module);
   for (func::FuncOp kernel : kernelsOf(module)) {
     kernel->removeAttr(BaechiDialect::kCudaProduct);
-    if (auto product = matchLibraryProduct(kernel))
+    kernel->removeAttr(BaechiDialect::kCudaConvolution);
+    if (auto product = matchLibraryProduct(kernel)) {
       kernel->setAttr(BaechiDialect::kCudaProduct,
                       defaultHow(product->plan, product->batch.size, options,
                                  module.getContext()));
+      continue;
+    }
+    if (options.convolutions == "generated")
+      continue;
+    if (auto convolution = matchConvolution(kernel))
+      kernel->setAttr(BaechiDialect::kCudaConvolution,
+                      defaultHow(*convolution, options, module.getContext()));
   }
 }

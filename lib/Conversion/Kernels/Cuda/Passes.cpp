@@ -33,13 +33,15 @@ struct CudaProductsPass
   using CudaProductsBase::CudaProductsBase;
   void runOnOperation() override {
     std::string mistake = wrongCudaMath(math);
+    if (mistake.empty())
+      mistake = wrongCudaConvolutions(convolutions);
     if (mistake.empty() && workspace < 0)
       mistake = "workspace needs a number of bytes, 0 or more";
     if (!mistake.empty()) {
       getOperation().emitError(mistake);
       return signalPassFailure();
     }
-    chooseCudaProducts(getOperation(), {math, workspace, biases});
+    chooseCudaProducts(getOperation(), {math, workspace, biases, convolutions});
   }
 };
 

@@ -20,7 +20,7 @@
 namespace baechi {
 
 /// Grows with every change of the code that kernels become.
-constexpr int kCudaCodeVersion = 7;
+constexpr int kCudaCodeVersion = 8;
 
 /// What the host function of kernel NAME is called, after NAME.
 constexpr llvm::StringLiteral kCudaKernelSuffix = "__cuda";
@@ -45,14 +45,19 @@ struct CudaProductOptions {
   /// Let a product add the bias that is all that is done to its result. Host
   /// devices have no good code for that.
   bool biases = false;
+  /// measured (cuDNN where a profile says that it is faster), generated, cudnn.
+  std::string convolutions = "measured";
 };
 
 /// What is wrong with that name of a math; "" if nothing is.
 std::string wrongCudaMath(llvm::StringRef math);
+/// The same of CudaProductOptions::convolutions.
+std::string wrongCudaConvolutions(llvm::StringRef how);
 
 /// Writes `baechi.cuda_product` on every kernel of `module` that GPUs compute
-/// by cuBLASLt, anew where it is there. With `biases` before that, kernels and
-/// calls are joined.
+/// by cuBLASLt, and `baechi.cuda_convolution` on those that cuDNN may compute,
+/// anew where it is there. With `biases` before that, kernels and calls are
+/// joined.
 void chooseCudaProducts(mlir::ModuleOp module,
                         const CudaProductOptions &options);
 
@@ -63,6 +68,15 @@ struct CudaProductCalls {
   int64_t calls = 0;
 };
 std::optional<CudaProductCalls> cudaProductOf(mlir::func::FuncOp kernel);
+
+/// What the GPU code of `kernel` asks of cuDNN, where that computes it, and
+/// which arguments A and B lie in; none for kernels that are no
+/// `baechi.cuda_convolution`.
+struct CudaConvolutionCall {
+  baechi_cuda_convolution convolution;
+  unsigned a = 0, b = 0;
+};
+std::optional<CudaConvolutionCall> cudaConvolutionOf(mlir::func::FuncOp kernel);
 
 /// Registers the dialects and interface implementations that lowering kernels
 /// to GPU code needs.
