@@ -1,12 +1,10 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`baechi.jit` computes what `jax.jit` computes, and keeps what is donated on its devices."""
+"""`baechi.jit` computes what `jax.jit` computes."""
 
-import copy
 import os
 import pathlib
-import pickle
 import re
 import subprocess
 import sys
@@ -23,7 +21,7 @@ from baechi import init, models  # noqa: E402
 from baechi.compiling import tools  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
 from baechi.steps.resident import ResidentArray  # noqa: E402
-from jax_support import assert_close, jit  # noqa: E402
+from jax_support import assert_close, jit, starting_values, train  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax
 
@@ -31,26 +29,9 @@ jnp, lax = jax.numpy, jax.lax
 pytestmark = needs.tool("baechi-run")
 
 
-def loss(params, x, y):
-    hidden = jnp.tanh(x @ params["in"] + params["bias"])
-    return ((hidden @ params["out"] - y) ** 2).mean()
-
-
-def train(params, batch, rate=0.1):
-    """One step of gradient descent."""
-    value, gradients = jax.value_and_grad(loss)(params, *batch)
-    return jax.tree.map(lambda p, g: p - rate * g, params, gradients), value
-
-
 @pytest.fixture
 def start():
-    keys = jax.random.split(jax.random.key(0), 4)
-    params = {
-        "in": 0.3 * jax.random.normal(keys[0], (16, 32)),
-        "bias": jnp.zeros(32),
-        "out": 0.3 * jax.random.normal(keys[1], (32, 4)),
-    }
-    return params, (jax.random.normal(keys[2], (8, 16)), jax.random.normal(keys[3], (8, 4)))
+    return starting_values()
 
 
 @pytest.mark.parametrize("machine", ["host:1", "host:2", "host:4"])
@@ -66,36 +47,6 @@ def test_training_equals_jax(machine, start):
     assert set(step.placement.values()) <= {f"host{i}" for i in range(4)}
     assert "params/in" in step.placement and "measured" in step.report()
     assert step.__name__ == "train" and step.__doc__ == "One step of gradient descent."
-
-
-def test_donated_values_stay_on_their_devices(start):
-    params, batch = start
-    step = jit(train, donate_argnums=0)
-    first, _ = step(params, batch)
-    moved = []
-    program = step._called()
-    set_argument = program.library.set_argument
-    program.library.set_argument = lambda i, value: (moved.append(i), set_argument(i, value))
-    step._quick.clear()  # else one call into C moves the batch (test_quick_calls.py)
-    second, _ = step(first, batch)
-    names = [a.name for a in program.signature.arguments]
-    assert {names[i] for i in moved} == {"batch/0", "batch/1"}
-    assert "resident" in repr(second["in"]) and not second["in"].is_deleted()
-    assert first["in"].is_deleted()
-    with pytest.raises(RuntimeError, match="was donated to a later step"):
-        np.asarray(first["in"])
-    assert np.asarray(second["in"]).shape == (16, 32)
-    assert "fetched" in repr(second["in"])
-
-
-def test_values_that_are_not_given_back_are_kept(start):
-    params, batch = start
-    step, reference = jit(train, donate_argnums=0), jax.jit(train)
-    kept, _ = step(params, batch)
-    step(jax.tree.map(lambda p: p * 2, params), batch)  # overwrites the places
-    assert_close(kept, reference(params, batch)[0])
-    # And they can be used again, as they are not in their places any more.
-    assert_close(step(kept, batch), reference(reference(params, batch)[0], batch))
 
 
 def test_any_pytree_without_donation():
@@ -277,53 +228,6 @@ def next_arguments(step, args, results):
     return jax.tree.unflatten(tree, leaves)
 
 
-def test_resident_arrays_are_arrays(start):
-    params, batch = start
-    step = jit(train, donate_argnums=0)
-    params, _ = step(params, batch)
-    value = params["in"]
-    assert isinstance(value, ResidentArray)
-    assert value.shape == (16, 32) and value.ndim == 2 and value.size == 512 and len(value) == 16
-    np.testing.assert_allclose(jnp.asarray(value).sum(), np.asarray(value).sum(), rtol=1e-5)
-    np.testing.assert_allclose(np.tanh(value), np.tanh(np.asarray(value)))
-    assert value[0, 0] == np.asarray(value)[0, 0]
-    with pytest.raises(ValueError, match="read-only"):
-        np.asarray(value)[0, 0] = 1
-
-
-def test_only_residents_are_deleted_by_donating_them(start):
-    params, batch = start
-    step = jit(train, donate_argnums=0)
-    given = jax.tree.map(jnp.asarray, params)
-    first, _ = step(given, batch)
-    assert not any(x.is_deleted() for x in jax.tree.leaves(given))
-    second, _ = step(first, batch)
-    assert first["in"].is_deleted() and not second["in"].is_deleted()
-    second["in"].block_until_ready()
-    with pytest.raises(RuntimeError, match="donated to a later step"):
-        first["in"].block_until_ready()
-
-
-def test_resident_arrays_go_into_functions_of_jax(start):
-    params, batch = start
-    step = jit(train, donate_argnums=0)
-    params, _ = step(params, batch)
-
-    def norm(p):
-        return sum(jnp.vdot(x, x) for x in jax.tree.leaves(p))
-
-    copied = jax.tree.map(np.asarray, params)
-    for function in (norm, jax.jit(norm), jax.grad(norm), lambda p: jax.nn.relu(p["in"])):
-        for got, expected in zip(
-            jax.tree.leaves(function(params)), jax.tree.leaves(function(copied)), strict=True
-        ):
-            np.testing.assert_array_equal(got, expected)
-    assert isinstance(jax.device_put(params["in"]), jax.Array)
-    # As arguments of JAX's they are looked at, not donated.
-    params, _ = step(params, batch)
-    assert not params["in"].is_deleted()
-
-
 def test_lowering_does_not_compile(start):
     params, batch = start
     step = jit(train, machine="no such machine")
@@ -362,31 +266,6 @@ def test_calls_from_several_threads_take_turns():
     assert len(step._programs) == 1 and compiled == [(64, 64)]
 
 
-def test_threads_that_exchange_donated_values():
-    first = jit(lambda x: x + 1, donate_argnums=0)
-    second = jit(lambda x: x + 2, donate_argnums=0)
-
-    def train(start):
-        value = np.full((16,), start, np.float32)
-        for _ in range(20):
-            value = second(first(value))
-        return np.asarray(value)
-
-    with ThreadPoolExecutor(4) as threads:
-        results = list(threads.map(train, range(4)))
-    np.testing.assert_array_equal(results, [[start + 60] * 16 for start in range(4)])
-
-
-def test_a_value_that_was_given_to_another_step_is_not_looked_for():
-    first = jit(lambda x: x + 1, donate_argnums=0)
-    second = jit(lambda x: x + 2, donate_argnums=0)
-    given = first(np.zeros(4, np.float32))
-    taken = second(given)
-    np.testing.assert_array_equal(first(np.ones(4, np.float32)), [2] * 4)
-    np.testing.assert_array_equal(taken, [3] * 4)
-    assert given.is_deleted()
-
-
 def test_static_values_of_other_types_are_other_programs():
     step = jit(lambda x, n: x / n if isinstance(n, float) else x + n, static_argnums=1)
     x = np.full(4, 3, np.float32)
@@ -415,23 +294,6 @@ def test_a_method():
         scale = Scale(factor)
         np.testing.assert_array_equal(scale.apply(np.ones(4, np.float32)), [factor] * 4)
         assert "predicted" in scale.apply.report()
-
-
-def test_donated_results_have_the_operators_and_methods_of_arrays():
-    step = baechi.jit(lambda p: p + 1, donate_argnums=0, costs="roofline", budget="0")
-    p = step(jnp.asarray([[1.0, 2.0], [3.0, 4.0]]))
-    assert isinstance(p, ResidentArray)
-    assert (p == 2).tolist() == [[True, False], [False, False]]
-    assert (2 * p - p / 2 + -p).tolist() == [[1.0, 1.5], [2.0, 2.5]]
-    assert (p @ p).shape == (2, 2) and p.T.tolist() == [[2.0, 4.0], [3.0, 5.0]]
-    assert float(p.mean()) == 3.5 and p.astype("int32").dtype == jnp.int32
-    assert f"{p[0, 0]:.1f}" == "2.0" and [row.sum() for row in p] == [5.0, 9.0]
-    assert p.at[0, 0].set(9.0)[0, 0] == 9
-    for copied in (copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
-        np.testing.assert_array_equal(copied, [[2, 3], [4, 5]])
-    assert not hasattr(p, "no_such_thing")
-    again = step(p)
-    assert again.tolist() == [[3.0, 4.0], [5.0, 6.0]]
 
 
 def test_arguments_by_name():
@@ -505,15 +367,6 @@ def test_results_of_weak_type(value):
     for actual, expected in zip(jit(step)(value), jax.jit(step)(value), strict=True):
         assert (actual.dtype, actual.weak_type) == (expected.dtype, expected.weak_type)
         np.testing.assert_array_equal(actual, expected)
-
-
-def test_a_donated_value_of_weak_type_keeps_it():
-    traces = []
-    step = jit(lambda rate: (traces.append(1), rate * 0.5)[1], donate_argnums=0)
-    weights = jnp.ones(2, jnp.bfloat16)
-    rate = step(1.0)
-    assert (weights * rate).dtype == jnp.bfloat16 == jax.jit(jnp.multiply)(weights, rate).dtype
-    assert step(rate).weak_type and len(traces) == 1
 
 
 def test_empty_and_equal_results():

@@ -50,6 +50,21 @@ def batches(count, rows=5, width=6, classes=3):
         yield x, torch.randint(0, classes, (rows,), generator=made)
 
 
+def plainly(steps):
+    """A loop that trains a classifier."""
+
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        for x, y in batches(steps):
+            loss = F.cross_entropy(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    return loop
+
+
 def test_batch_normalization_and_dropout():
     model = nn.Sequential(
         nn.Conv2d(3, 4, 3, stride=2, bias=False),
@@ -233,16 +248,7 @@ class Checkpointed(nn.Module):
 
 
 def test_checkpoints():
-    def loop(wrap, model):
-        net, optimizer = wrap(model), sgd(model)
-        for x, y in batches(3):
-            loss = F.cross_entropy(net(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            yield loss.item()
-
-    assert_equal_loops(loop, Checkpointed())
+    assert_equal_loops(plainly(3), Checkpointed())
 
 
 def test_recurrent_network_and_state_across_calls():
@@ -317,14 +323,7 @@ def test_batches_without_elements():
 def test_normalized_weights():
     from torch.nn.utils import parametrizations
 
-    def loop(wrap, model):
-        net, optimizer = wrap(model), sgd(model)
-        for x, y in batches(3):
-            loss = F.cross_entropy(net(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            yield loss.item()
+    loop = plainly(3)
 
     first = parametrizations.weight_norm(nn.Linear(6, 4), dim=1)
     second = parametrizations.spectral_norm(nn.Linear(4, 3))
@@ -439,16 +438,7 @@ def test_graph_breaks():
                 x = x * 2
             return self.second(x)
 
-    def loop(wrap, model):
-        net, optimizer = wrap(model), sgd(model)
-        for x, y in batches(4):
-            loss = F.cross_entropy(net(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            yield loss.item()
-
-    assert_equal_loops(loop, Broken())
+    assert_equal_loops(plainly(4), Broken())
 
 
 def test_the_backward_pass_tells_of_itself():
