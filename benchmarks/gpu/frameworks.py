@@ -12,8 +12,8 @@ precision.
 
 The models are the collection's `small` presets, PyTorch's are written by hand
 (benchmarks/execution/torch_models.py). Every contender is a process of its own; they take turns,
-and the table has the median over all rounds. The first loss of each must be Baechi's to the tolerance of its
---math: fp32 (full single precision everywhere, 1e-4), tf32 or bf16 (what factors of products may be
+and the table has the median over all rounds. The first loss of each must be Baechi's to the
+tolerance of its --math: fp32 (full single precision, 1e-4), tf32 or bf16 (what factors may be
 rounded to; PyTorch has no such products of singles and takes TF32 for bf16, too). With --device=cpu
 (in both parts) all of it runs on one core of the host, which shows that the comparison works, not
 how fast a GPU is.

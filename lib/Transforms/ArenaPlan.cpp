@@ -103,10 +103,11 @@ private:
 };
 } // namespace
 
-Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
-  int64_t bound = livePeak(buffers).first;
+/// The best of the allocators that meet buffers as time passes.
+static Packing sweep(ArrayRef<Buffer> buffers, int64_t bound,
+                     SmallVectorImpl<int64_t> &bestOffsets) {
   Packing best{std::numeric_limits<int64_t>::max(), ""};
-  SmallVector<int64_t> bestOffsets, offsets;
+  SmallVector<int64_t> offsets;
   auto trySweep = [&](bool backwards, bool bestFit, StringRef name) {
     if (best.bytes <= bound)
       return;
@@ -120,6 +121,13 @@ Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
   trySweep(true, true, "death, best fit");
   trySweep(false, false, "birth, first fit");
   trySweep(true, false, "death, first fit");
+  return best;
+}
+
+Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
+  int64_t bound = livePeak(buffers).first;
+  SmallVector<int64_t> bestOffsets, offsets;
+  Packing best = sweep(buffers, bound, bestOffsets);
   if (best.bytes > bound)
     if (std::optional<Packing> packing = ConflictPacking(buffers).run(
             bound, best.bytes, visitBudget, offsets)) {
@@ -130,6 +138,26 @@ Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
     buffer.offset = base + std::max<int64_t>(0, offset);
   best.bytes += base;
   return best;
+}
+
+/// Buffers that live longer than they do rest.
+std::optional<Packing> baechi::assignRested(MutableArrayRef<Buffer> buffers,
+                                            int64_t base, int32_t rest,
+                                            int64_t most) {
+  SmallVector<int64_t> offsets;
+  for (; rest > 0; rest /= 2) {
+    SmallVector<Buffer> longer(buffers.begin(), buffers.end());
+    for (Buffer &buffer : longer)
+      buffer.last += rest;
+    Packing packing = sweep(longer, livePeak(longer).first, offsets);
+    packing.bytes += base;
+    if (packing.bytes > most)
+      continue;
+    for (auto [buffer, offset] : llvm::zip_equal(buffers, offsets))
+      buffer.offset = base + offset;
+    return packing;
+  }
+  return std::nullopt;
 }
 
 std::pair<int64_t, int32_t> baechi::livePeak(ArrayRef<Buffer> buffers) {

@@ -36,6 +36,13 @@ struct Packing {
 /// Deterministic, near linear: what is quadratic has a budget.
 Packing assignOffsets(llvm::MutableArrayRef<Buffer> buffers, int64_t base);
 
+/// The same where no byte is used again before \p rest positions have passed
+/// since its last use, or as many as half, a fourth and so on of that, with
+/// which the arena has at most \p most bytes. Where none is found, offsets stay
+/// as they are and nothing is returned.
+std::optional<Packing> assignRested(llvm::MutableArrayRef<Buffer> buffers,
+                                    int64_t base, int32_t rest, int64_t most);
+
 /// The most bytes live at one position, and that position.
 std::pair<int64_t, int32_t> livePeak(llvm::ArrayRef<Buffer> buffers);
 

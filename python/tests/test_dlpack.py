@@ -211,7 +211,13 @@ def run_on_the_fake(file):
     with pytest.raises(StepError, match="the device's memory cannot be read: CUDA_ERROR_UNKNOWN"):
         step.result(0)
     step.read_result(0, tensors[2])
+    # The arguments, in place of what they were set by.
+    for i in range(2):
+        ctypes.memset(places[i].value, 0, (a, b)[i].nbytes)
+        step.read_argument(i, tensors[i])
     fake.fakeCudaFail(None)
+    for place, value in zip(places, (a, b), strict=False):
+        assert ctypes.string_at(place.value, value.nbytes) == value.tobytes()
     out = np.empty((4, 3), np.float32)
     ctypes.memmove(out.ctypes.data, places[2].value, out.nbytes)
     np.testing.assert_array_equal(out, a @ b)

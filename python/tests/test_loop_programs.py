@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import baechi
-from test_loops import Values
+from loop_examples import Values
 
 STEP, SHRINK = np.float32(0.05), np.float32(0.01)
 COUNT, USERS, ITEMS, RANK = 300, 30, 20, 4

@@ -134,6 +134,7 @@ def test_sums_are_those_of_replicas_in_pairs() -> None:
 
 _PMAP = """
 import jax, numpy as np
+jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 2)
 import baechi
 from baechi.importer.common.errors import ImportFailure

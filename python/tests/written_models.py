@@ -69,6 +69,7 @@ def difference(name: str) -> float:
 
 
 if __name__ == "__main__":
+    jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 2)
     for each in sys.argv[1:]:
         print(each, difference(each))

@@ -279,6 +279,27 @@ def scaled(mesh: Any) -> Callable[..., Any]:
     return step
 
 
+def around(mesh: Any) -> Callable[..., Any]:
+    """Within a loop, vmap and checkpoint; the gradient is of the batch, too."""
+
+    def mean(params: Any, x: Any, y: Any) -> Any:
+        return lax.pmean(loss_of(params, x, y), "batch")
+
+    def step(params: Any, x: Any, y: Any) -> Any:
+        specs = (P(), P("batch"), P("batch"))
+        of_replicas = jax.shard_map(mean, mesh=mesh, in_specs=specs, out_specs=P())
+
+        def turn(params: Any, _: Any) -> Any:
+            loss, gradients = jax.value_and_grad(jax.checkpoint(of_replicas))(params, x, y)
+            return updated(params, gradients), loss
+
+        params, losses = lax.scan(turn, params, None, length=2)
+        both = jax.vmap(lambda scale: of_replicas(params, scale * x, y))(jnp.array([1.0, 2.0]))
+        return params, losses, both, jax.grad(of_replicas, argnums=1)(params, x, y)
+
+    return step
+
+
 def two_axes(mesh: Any) -> Callable[..., Any]:
     """A product whose factors are cut along different axes."""
 
@@ -307,6 +328,7 @@ STEPS = {
     "collectives": Step(collectives, (batch()[0],)),
     "loops": Step(loops, (parameters()["in"], batch()[0])),
     "scaled": Step(scaled, (parameters(), *batch()), 1),
+    "around": Step(around, (parameters(), *batch())),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
 }
 
@@ -322,6 +344,7 @@ def run(step: Step, function: Callable[..., Any]) -> list[Any]:
 
 
 if __name__ == "__main__":
+    jax.config.update("jax_platforms", "cpu")
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={REPLICAS}"
     made = {}
     for name, each in STEPS.items():

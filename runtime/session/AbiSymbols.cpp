@@ -29,6 +29,8 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
        reinterpret_cast<void *>(baechi_divided_by_zero)},
       {"baechi_disk_copy", reinterpret_cast<void *>(baechi_disk_copy)},
       {"baechi_cuda_launch", reinterpret_cast<void *>(baechi_cuda_launch)},
+      {"baechi_cuda_launch_accesses",
+       reinterpret_cast<void *>(baechi_cuda_launch_accesses)},
       {"baechi_cuda_multiply", reinterpret_cast<void *>(baechi_cuda_multiply)},
       {"baechi_cuda_convolve", reinterpret_cast<void *>(baechi_cuda_convolve)},
       {"baechi_cuda_copy", reinterpret_cast<void *>(baechi_cuda_copy)},

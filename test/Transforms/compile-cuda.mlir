@@ -19,7 +19,7 @@
 // UNKNOWN: unknown math 'int4' of GPUs; known: fp32, tf32, bf16, fp16
 
 // CHECK: llvm.func @exp_64__cuda(
-// CHECK: llvm.call @baechi_cuda_launch(
+// CHECK: llvm.call @baechi_cuda_launch_accesses(
 // CHECK: llvm.func @baechi_step_cuda0(
 // CHECK: llvm.call @exp_64__cuda(
 func.func @step(%x: tensor<64xf32>, %a: tensor<64x64xf32>, %b: tensor<64xf32>) -> (tensor<64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) {

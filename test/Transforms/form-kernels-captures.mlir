@@ -51,14 +51,14 @@ func.func @dynamic_slice(%x: tensor<8x4xf32>, %at: tensor<i32>) -> tensor<2x4xf3
 // function although they read different constants.
 
 // CHECK-LABEL: func.func @large_constants(
-// CHECK-DAG: %[[C0:.*]] = arith.constant dense_resource<a> : tensor<2000xf32>
-// CHECK-DAG: %[[C1:.*]] = arith.constant dense_resource<b> : tensor<2000xf32>
+// CHECK-DAG: %[[C0:.*]] = arith.constant sparse<0, 1.000000e+00> : tensor<2000xf32>
+// CHECK-DAG: %[[C1:.*]] = arith.constant sparse<1, 2.000000e+00> : tensor<2000xf32>
 // CHECK: call @[[ADD:add_2000]](%{{.*}}, %[[C0]])
 // CHECK: call @[[ADD]](%{{.*}}, %[[C1]])
 func.func @large_constants(%x: tensor<2000xf32>, %y: tensor<2000xf32>)
     -> (tensor<2000xf32>, tensor<2000xf32>) {
-  %c0 = arith.constant dense_resource<a> : tensor<2000xf32>
-  %c1 = arith.constant dense_resource<b> : tensor<2000xf32>
+  %c0 = arith.constant sparse<[[0]], [1.0]> : tensor<2000xf32>
+  %c1 = arith.constant sparse<[[1]], [2.0]> : tensor<2000xf32>
   %0 = arith.addf %x, %c0 : tensor<2000xf32>
   %1 = arith.addf %y, %c1 : tensor<2000xf32>
   return %0, %1 : tensor<2000xf32>, tensor<2000xf32>

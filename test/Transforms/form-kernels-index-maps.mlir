@@ -2,12 +2,12 @@
 // arithmetic within the kernels.
 // RUN: baechi-opt %s --baechi-form-kernels | FileCheck %s --implicit-check-not=affine.apply --implicit-check-not=affine.min
 // RUN: baechi-run %s --machine=host:1 --costs=roofline --steps=1 --outputs=%t.npz
-// RUN: %python -c "import numpy as np; print(np.load('%t.npz')['out0'].tolist())" | FileCheck %s --check-prefix=RIGHT
+// RUN: %python -c "import struct, zipfile; print(struct.unpack('<6q', zipfile.ZipFile('%t.npz').read('out0.npy')[-48:]))" | FileCheck %s --check-prefix=RIGHT
 
 #id = affine_map<(i) -> (i)>
 
 // CHECK: func.func @step
-// RIGHT: [1, 4, 7, 7, 7, 7]
+// RIGHT: (1, 4, 7, 7, 7, 7)
 func.func @step() -> tensor<6xi64> {
   %e = tensor.empty() : tensor<6xi64>
   %r = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%e : tensor<6xi64>) {

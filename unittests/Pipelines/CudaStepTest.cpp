@@ -60,7 +60,8 @@ const fakecuda::FakeKernel emulated[] = {
 const fakecuda::FakeImage image{fakecuda::FakeImage::magicNumber, emulated, 1};
 
 /// What the host code of each kernel calls here.
-void enqueueEmulated(void *function, void **pointers, int32_t count) {
+void enqueueEmulated(void *function, void **pointers, int32_t count,
+                     const baechi_cuda_access *accesses) {
   std::array<void *, fakecuda::mostParameters> values{};
   values[0] = function;
   values[1] = reinterpret_cast<void *>(intptr_t(count));
@@ -68,13 +69,33 @@ void enqueueEmulated(void *function, void **pointers, int32_t count) {
   std::array<void *, fakecuda::mostParameters> parameters;
   for (size_t i = 0; i < values.size(); ++i)
     parameters[i] = &values[i];
-  baechi_cuda_launch(&image, sizeof(image), "emulated", 1, 1, 1, 1, 1, 1, 0,
-                     parameters.data(), uint32_t(parameters.size()));
+  baechi_cuda_launch_accesses(&image, sizeof(image), "emulated", 1, 1, 1, 1, 1,
+                              1, 0, parameters.data(),
+                              uint32_t(parameters.size()), accesses);
+}
+
+constexpr size_t kAccessWords = sizeof(baechi_cuda_access) / sizeof(int64_t);
+
+/// What a kernel on tensors does with the parameters of its emulation, as
+/// words.
+SmallVector<int64_t> accessesOf(func::FuncOp kernel) {
+  SmallVector<int64_t> words(2 * kAccessWords);
+  auto touch = [&](TypeRange types, int64_t uses) {
+    for (Type type : types)
+      words.append({0, *tensorBytes(type, /*aligned=*/false), 1, 0, uses});
+  };
+  touch(kernel.getArgumentTypes(), BAECHI_CUDA_READS);
+  touch(kernel.getResultTypes(), BAECHI_CUDA_WRITES);
+  return words;
 }
 
 /// NAME__cuda enqueues the emulated NAME, which is called NAME__emulated: the
 /// host's code may be there, too.
 LogicalResult emulate(ModuleOp module) {
+  llvm::StringMap<SmallVector<int64_t>> accesses;
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (kernel->hasAttr(BaechiDialect::kKernel))
+      accesses[kernel.getSymName()] = accessesOf(kernel);
   if (failed(emulateCudaKernels(module, /*descending=*/false)))
     return failure();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -84,13 +105,23 @@ LogicalResult emulate(ModuleOp module) {
   auto functions = llvm::to_vector(module.getOps<LLVM::LLVMFuncOp>());
   auto enqueue = LLVM::LLVMFuncOp::create(
       builder, loc, "enqueue_emulated",
-      LLVM::LLVMFunctionType::get(nothing,
-                                  {pointer, pointer, builder.getI32Type()}));
+      LLVM::LLVMFunctionType::get(
+          nothing, {pointer, pointer, builder.getI32Type(), pointer}));
   for (LLVM::LLVMFuncOp function : functions) {
     if (function.isExternal() ||
         !function->hasAttr(BaechiDialect::kKernelScratch))
       continue;
     std::string name = function.getName().str();
+    SmallVector<int64_t> words = accesses.lookup(name);
+    auto scratch =
+        function->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
+    words.append({0, scratch.getInt(), 1, 0, BAECHI_CUDA_WRITES});
+    words.resize(kAccessWords * fakecuda::mostParameters);
+    auto known = LLVM::GlobalOp::create(
+        builder, loc,
+        LLVM::LLVMArrayType::get(builder.getI64Type(), words.size()),
+        /*isConstant=*/true, LLVM::Linkage::Internal, name + "__accesses",
+        builder.getI64TensorAttr(words));
     function.setName(name + "__emulated");
     auto stub = LLVM::LLVMFuncOp::create(builder, loc, name + "__cuda",
                                          function.getFunctionType());
@@ -109,7 +140,9 @@ LogicalResult emulate(ModuleOp module) {
       LLVM::StoreOp::create(body, loc, argument, place);
     }
     Value address = LLVM::AddressOfOp::create(body, loc, function);
-    LLVM::CallOp::create(body, loc, enqueue, ValueRange{address, list, count});
+    Value touched = LLVM::AddressOfOp::create(body, loc, known);
+    LLVM::CallOp::create(body, loc, enqueue,
+                         ValueRange{address, list, count, touched});
     LLVM::ReturnOp::create(body, loc, ValueRange());
   }
   return success();

@@ -115,6 +115,12 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(graphLaunch, cuGraphLaunch);
   CHECK(graphExecDestroy, cuGraphExecDestroy);
   CHECK(graphDestroy, cuGraphDestroy);
+#if CUDA_VERSION >= 13000
+  CHECK(captureInfo, cuStreamGetCaptureInfo);
+  CHECK(setDependencies, cuStreamUpdateCaptureDependencies);
+  static_assert(ours::setCaptureDependencies ==
+                CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+#endif
 #undef CHECK
 }
 #else

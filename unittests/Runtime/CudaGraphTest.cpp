@@ -102,6 +102,10 @@ TEST(CudaGraphs, WhatCannotBeCapturedIsLaunchedAndNoted) {
   NEEDS_THE_FAKE_DRIVER();
   for (auto [function, what] :
        {std::pair("cuStreamBeginCapture", "a stream cannot be captured"),
+        std::pair("cuStreamUpdateCaptureDependencies",
+                  "a captured command cannot be ordered"),
+        std::pair("cuStreamGetCaptureInfo",
+                  "a captured command cannot be ordered"),
         std::pair("cuStreamEndCapture", "a stream cannot be captured"),
         std::pair("cuGraphInstantiateWithFlags",
                   "a graph cannot be instantiated")}) {

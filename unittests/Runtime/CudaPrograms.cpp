@@ -77,16 +77,30 @@ static const char *const ptx = R"(
 }
 )";
 
+/// The first parameter is written, all others are read.
+static const baechi_cuda_access touched[] = {
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_WRITES},
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_READS},
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_READS}};
+static const baechi_cuda_access onlyWritten[] = {
+    {0, int64_t(bytes), 1, 0, BAECHI_CUDA_WRITES}, {}, {}};
+
 void test::launch(const char *kernel, std::vector<void *> pointers,
-                  std::array<uint32_t, 4> shape) {
+                  std::array<uint32_t, 4> shape, Said said) {
   std::vector<void *> parameters;
   for (void *&pointer : pointers)
     parameters.push_back(&pointer);
   const void *image = usesFakeCuda() ? static_cast<const void *>(&fakeImage)
                                      : static_cast<const void *>(ptx);
   auto [gx, gy, bx, shared] = shape;
-  baechi_cuda_launch(image, 0, kernel, gx, gy, 1, bx, 1, 1, shared,
-                     parameters.data(), uint32_t(parameters.size()));
+  auto count = uint32_t(parameters.size());
+  if (said == Said::Nothing)
+    baechi_cuda_launch(image, 0, kernel, gx, gy, 1, bx, 1, 1, shared,
+                       parameters.data(), count);
+  else
+    baechi_cuda_launch_accesses(image, 0, kernel, gx, gy, 1, bx, 1, 1, shared,
+                                parameters.data(), count,
+                                said == Said::All ? touched : onlyWritten);
 }
 
 static int32_t *at(char *arena, int64_t slot) {

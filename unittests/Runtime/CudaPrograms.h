@@ -54,12 +54,15 @@ private:
   std::optional<std::string> before;
 };
 
+/// What a launch says of the memory that its kernel touches.
+enum class Said { All, Nothing, OnlyWrites };
 /// Launches one of the kernels on the calling device: double_numbers(to, from),
 /// add_numbers(to, a, b).
 /// `shape`: gx, gy, bx and bytes of shared memory, instead of a block for the
 /// numbers of a tensor.
 void launch(const char *kernel, std::vector<void *> pointers,
-            std::array<uint32_t, 4> shape = {1, 1, uint32_t(Ring::count), 0});
+            std::array<uint32_t, 4> shape = {1, 1, uint32_t(Ring::count), 0},
+            Said said = Said::All);
 
 /// One product of dense matrices in single precision, without a workspace.
 baechi_cuda_product denseProduct(int64_t m, int64_t n, int64_t k);

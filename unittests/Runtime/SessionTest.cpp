@@ -362,8 +362,9 @@ TEST(Session, AbiSymbolsAreComplete) {
                   "baechi_operator_begin", "baechi_operator_end",
                   "baechi_host_call", "baechi_fail", "baechi_divided_by_zero",
                   "baechi_disk_copy", "baechi_cuda_launch",
-                  "baechi_cuda_multiply", "baechi_cuda_convolve",
-                  "baechi_cuda_copy", "baechi_cuda_constant"));
+                  "baechi_cuda_launch_accesses", "baechi_cuda_multiply",
+                  "baechi_cuda_convolve", "baechi_cuda_copy",
+                  "baechi_cuda_constant"));
 }
 
 /// A step that one of the devices has no part in.

@@ -124,3 +124,53 @@ TEST(ArenaPlan, ManyBuffersWithManyConflicts) {
   EXPECT_FALSE(findOverlap(buffers));
   EXPECT_LE(packing.bytes, livePeak(buffers).first * 1.05);
 }
+
+TEST(ArenaPlan, WhatRestsIsNotUsedAgainSoon) {
+  std::mt19937 random(5);
+  int rested = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Buffer> buffers = randomBuffers(random, random() % 60, 100);
+    int64_t base = 64 * (random() % 3);
+    int64_t compact = assignOffsets(buffers, base).bytes;
+    std::vector<Buffer> before = buffers;
+    int64_t most = compact + compact * (random() % 4) / 2;
+    std::optional<Packing> packing = assignRested(buffers, base, 8, most);
+    EXPECT_FALSE(anyOverlap(buffers));
+    if (!packing) {
+      for (size_t i = 0; i < buffers.size(); ++i)
+        EXPECT_EQ(buffers[i].offset, before[i].offset);
+      continue;
+    }
+    EXPECT_LE(packing->bytes, most);
+    int64_t end = base;
+    int32_t soonest = 100;
+    for (const Buffer &a : buffers) {
+      EXPECT_EQ(a.offset % 64, 0);
+      end = std::max(end, a.offset + a.bytes);
+      for (const Buffer &b : buffers)
+        if (a.bytes > 0 && b.bytes > 0 && a.last < b.first &&
+            a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes)
+          soonest = std::min(soonest, b.first - a.last);
+    }
+    EXPECT_EQ(end, packing->bytes);
+    // Some positions lie between, at least.
+    EXPECT_GT(soonest, 1);
+    rested += soonest > 8;
+  }
+  EXPECT_GT(rested, 50);
+}
+
+TEST(ArenaPlan, RestsAsLongAsThereIsRoom) {
+  std::vector<Buffer> chain;
+  for (int32_t i = 0; i < 20; ++i)
+    chain.push_back({64, i, i, 0});
+  auto bytes = [&](int64_t most) {
+    std::optional<Packing> packing = assignRested(chain, 0, 8, most);
+    return packing ? packing->bytes : 0;
+  };
+  EXPECT_EQ(bytes(1000), 9 * 64);
+  EXPECT_EQ(bytes(9 * 64 - 1), 5 * 64);
+  EXPECT_EQ(bytes(3 * 64), 3 * 64);
+  EXPECT_EQ(bytes(2 * 64), 2 * 64);
+  EXPECT_EQ(bytes(64), 0);
+}

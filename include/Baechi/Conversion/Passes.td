@@ -167,7 +167,9 @@ def LowerCudaKernels : Pass<"baechi-lower-cuda-kernels", "::mlir::ModuleOp"> {
     the current stream by the calls of Baechi/Runtime/CudaAbi.h: products of
     matrices by `baechi_cuda_multiply`, computed as `baechi.cuda_product` says,
     convolutions whose `baechi.cuda_convolution` asks for that by
-    `baechi_cuda_convolve`, launches of generated code by `baechi_cuda_launch`. The generated code of all kernels is one fat
+    `baechi_cuda_convolve`, launches of generated code by
+    `baechi_cuda_launch_accesses`, with the bytes behind each parameter that the
+    code reads and writes. The generated code of all kernels is one fat
     binary, a constant of the module, made by the CUDA Toolkit's ptxas and
     fatbinary ([cuda-kernels.md](cuda-kernels.md)).
 

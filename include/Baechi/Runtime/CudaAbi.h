@@ -32,12 +32,36 @@ extern "C" {
    `image` names the fat binary: it has the same address in all calls that mean
    the same one, so it is loaded once a device, when it is first launched from.
    `parameters` are the addresses of the kernel's parameters, all of them
-   pointers, and valid only during the call. */
+   pointers, and valid only during the call. What it touches is not known, so
+   that it runs alone. */
 void baechi_cuda_launch(const void *image, size_t image_bytes,
                         const char *kernel, uint32_t gx, uint32_t gy,
                         uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz,
                         uint32_t shared_bytes, void **parameters,
                         uint32_t parameter_count);
+
+/* What a kernel does with the memory behind a parameter: a sum of these. */
+enum { BAECHI_CUDA_READS = 1, BAECHI_CUDA_WRITES = 2 };
+
+/* All that a kernel touches behind a parameter: `rows` pieces of so many bytes,
+   `stride` bytes from one to the next, the first of them `offset` behind it.
+   `bytes` below 0: it is not known what. */
+typedef struct baechi_cuda_access {
+  int64_t offset, bytes;
+  int64_t rows, stride;
+  int64_t uses;
+} baechi_cuda_access;
+
+/* The same for a kernel that touches no memory but what `accesses` says, one
+   for each parameter: kernels, products and copies that touch nothing in common
+   that one of them writes may run at the same time. `accesses` stays as it is
+   as long as `image` does. */
+void baechi_cuda_launch_accesses(const void *image, size_t image_bytes,
+                                 const char *kernel, uint32_t gx, uint32_t gy,
+                                 uint32_t gz, uint32_t bx, uint32_t by,
+                                 uint32_t bz, uint32_t shared_bytes,
+                                 void **parameters, uint32_t parameter_count,
+                                 const baechi_cuda_access *accesses);
 
 /* Types of elements, with CUDA's own numbers. */
 enum { BAECHI_CUDA_F32 = 0, BAECHI_CUDA_F16 = 2, BAECHI_CUDA_BF16 = 14 };

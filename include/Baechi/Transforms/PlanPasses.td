@@ -107,9 +107,11 @@ def PlanMemory : Pass<"baechi-plan-memory", "::mlir::ModuleOp"> {
     Next values of arguments are computed in place where the program's order
     and the kernel allow, else copied at the end of the step. Tensors that a
     kernel with `baechi.parts` puts together are made in their places in what it
-    makes, as long as no more bytes are live than were promised. A plan that
-    exceeds a device's memory is an error that names the bytes and the largest
-    tensors at the peak.
+    makes, as long as no more bytes are live than were promised. On a GPU
+    memory rests for 16 operators before it is used again, or as many as fit in
+    the device's memory and in twice the arena that is needed: operators that
+    use one place wait for each other. A plan that exceeds a device's memory is
+    an error that names the bytes and the largest tensors at the peak.
 
     ```mlir
     module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {

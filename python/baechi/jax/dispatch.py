@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from baechi.steps.library import StepError, StepLibrary
@@ -100,9 +101,11 @@ class Dispatcher:
             if not flight.is_told:
                 raise flight.error()
 
-    def is_forked(self) -> bool:
-        """Whether this is a child's copy, without the threads that run steps."""
-        return os.getpid() != self._process
+    def is_forked(self, getpid: Callable[[], int] = os.getpid) -> bool:
+        """Whether this is a child's copy, without the threads that run steps.
+
+        getpid: the module's names are gone before the last of these at the process's end."""
+        return getpid() != self._process
 
     def hold(self) -> None:
         self._queue.hold()

@@ -178,8 +178,9 @@ def _capsule(array: GpuArray, versioned: bool) -> Any:
     return _new_capsule(address, dlpack.VERSIONED if versioned else dlpack.PLAIN, _drop)
 
 
-def _let_go(address: int) -> None:
-    _lent.pop(address, None)
+def _let_go(address: int, lent: dict[int, tuple[Any, ...]] = _lent) -> None:
+    # At the process's end the module's names are gone before the last capsules.
+    lent.pop(address, None)
 
 
 def _let_go_unused(capsule: int) -> None:

@@ -279,9 +279,12 @@ class StepLibrary:
     def argument(self, index: int) -> np.ndarray:
         return self._read("get_argument", index, self.program["arguments"][index])
 
-    def read_argument(self, index: int, value: np.ndarray) -> None:
-        """An argument's value into memory of the caller."""
-        self._move("get_argument", index, value)
+    def read_argument(self, index: int, value: Any) -> None:
+        """An argument's value into an array of the caller's, as `set_argument` takes one."""
+        if isinstance(value, np.ndarray):
+            self._move("get_argument", index, value)
+        else:
+            self._lend("get_argument", index, value)
 
     def result(self, index: int) -> np.ndarray:
         return self._read("get_result", index, self.program["results"][index])
@@ -352,8 +355,8 @@ class StepLibrary:
 
     def _lend(self, function: str, index: int, value: Any) -> None:
         """Lets a function of the library have an array of DLPack's, where it fits."""
-        writes = function == "get_result"
-        infos = self.program["results" if writes else "arguments"]
+        writes = function != "set_argument"
+        infos = self.program["results" if function == "get_result" else "arguments"]
         if not dlpack.is_array(value):
             raise TypeError(
                 f"{type(value).__name__} is no array: give one of NumPy, or one with __dlpack__"

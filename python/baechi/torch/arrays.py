@@ -1,7 +1,7 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Between tensors of PyTorch and arrays of numpy."""
+"""Between tensors of PyTorch and the arrays of a step: of NumPy, or a GPU's, lent by DLPack."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ import numpy as np
 import torch
 
 from baechi.importer.torch.indices import Lookup
+from baechi.steps.gpu_array import device_of
 from baechi.steps.library import StepLibrary
 
 # numpy has no such type of its own; torch.Tensor.numpy refuses it.
 _SPECIAL = {torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16))}
+# As steps call them; integers have no sign there.
+_FLOATS = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
@@ -34,17 +37,50 @@ def to_torch(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(array).to(dtype)
 
 
+def give(tensor: torch.Tensor, library: StepLibrary, index: int) -> None:
+    """The tensor as an argument's value. One of a GPU is copied within it where the argument
+    lies there."""
+    plain = tensor.detach()
+    if plain.is_cuda and device_of(library, "arguments", index) is not None:
+        library.set_argument(index, plain.resolve_conj().resolve_neg().contiguous())
+    else:
+        library.set_argument(index, to_numpy(plain))
+
+
 def write(tensor: torch.Tensor, library: StepLibrary, index: int) -> None:
     """An argument's value into the tensor's own memory; autograd and whoever counts
     versions see that it has changed."""
     plain = tensor.detach()
-    if plain.is_contiguous():
-        library.read_argument(index, to_numpy(plain))
+    on_gpu = plain.is_cuda and device_of(library, "arguments", index) is not None
+    if plain.is_contiguous() and (on_gpu or not plain.is_cuda):
+        library.read_argument(index, plain if on_gpu else to_numpy(plain))
     else:
+        if on_gpu:
+            value = torch.empty(plain.shape, dtype=plain.dtype, device=plain.device)
+            library.read_argument(index, value)
+        else:
+            value = to_torch(library.argument(index), tensor.dtype)
         with torch.no_grad():
-            plain.copy_(to_torch(library.argument(index), tensor.dtype))
+            plain.copy_(value)
     if not tensor.is_inference():
         torch.autograd.graph.increment_version(tensor)
+
+
+def result(
+    library: StepLibrary, index: int, dtype: torch.dtype, device: torch.device
+) -> torch.Tensor:
+    """A result as a tensor on a device, copied within a GPU where it lies there."""
+    if device.type == "cuda" and device_of(library, "results", index) is not None:
+        info = library.program["results"][index]
+        if info["type"] == _word(dtype):
+            made = torch.empty(info["shape"], dtype=dtype, device=device)
+            library.read_result(index, made)
+            return made
+    return to_torch(library.result(index), dtype).to(device)
+
+
+def _word(dtype: torch.dtype) -> str:
+    return _FLOATS.get(dtype) or f"i{1 if dtype == torch.bool else 8 * dtype.itemsize}"
 
 
 class Stamp:

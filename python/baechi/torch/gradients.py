@@ -109,7 +109,7 @@ class GradientOptions:
         torch._amp_update_scale_(
             scaler._scale,
             scaler._growth_tracker,
-            torch.full((), float(overflow)),
+            torch.full((), float(overflow), device=scaler._scale.device),
             scaler.get_growth_factor(),
             scaler.get_backoff_factor(),
             scaler.get_growth_interval(),

@@ -26,11 +26,19 @@ _MOST_TOLD = 12  # leaves in a message
 class Inputs:
     """The leaves of (inputs, keyword arguments, target) of a call.
 
-    Raises TypeError and ValueError, which name the argument, for what no step takes.
+    device: where the model is. Raises TypeError and ValueError, which name the argument, for
+    what no step takes.
     """
 
-    def __init__(self, model: torch.nn.Module, with_target: bool, args: tuple, kwargs: dict):
-        self._model, self._with_target = model, with_target
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        with_target: bool,
+        args: tuple,
+        kwargs: dict,
+        device: torch.device,
+    ):
+        self._model, self._with_target, self._device = model, with_target, device
         target = None
         if with_target:
             if not args:
@@ -128,7 +136,7 @@ class Inputs:
     def _check_leaves(self) -> None:
         for i, leaf in enumerate(self.leaves):
             if isinstance(leaf, torch.Tensor):
-                wrong = _wrong_tensor(leaf)
+                wrong = _wrong_tensor(leaf, self._device)
             elif isinstance(leaf, np.ndarray | np.generic):
                 wrong = "is an array of numpy: give torch.from_numpy(...) or torch.tensor(...)"
             else:
@@ -151,13 +159,15 @@ def _is_packed(value: Any) -> bool:
     return isinstance(value, torch.nn.utils.rnn.PackedSequence)
 
 
-def _wrong_tensor(leaf: torch.Tensor) -> str:
+def _wrong_tensor(leaf: torch.Tensor, device: torch.device) -> str:
     if leaf.requires_grad:
         return (
             "requires a gradient, which a step does not give to what it is called with: "
             "call it with .detach()"
         )
-    if leaf.device.type != "cpu":
+    if leaf.device != device and device.type != "cpu":
+        return f"is on {leaf.device}, and the model on {device}: give .to('{device}')"
+    if leaf.device != device:
         return f"is on {leaf.device}: give .cpu(), the step moves it to the machine's devices"
     if leaf.layout is not torch.strided or leaf.is_nested:
         return "is not dense: give .to_dense(), or pad it"

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from baechi.torch.gpu import home
 from baechi.torch.gradients import Consumed
 from baechi.torch.optimizers import UnsupportedOptimizer, check_hooks, rule_for
 from baechi.torch.update_rules import Numbers, Rule
@@ -53,6 +54,7 @@ class State:
         self.parameters = dict(model.named_parameters())
         self.buffers = dict(model.named_buffers())
         self._check_tensors()
+        self.device = home({**self.parameters, **self.buffers})
         check_hooks(optimizer, self.parameters)
         self.groups = self._groups()
 
@@ -136,7 +138,9 @@ class State:
                 if isinstance(held.get(kind), torch.Tensor):
                     held[kind].fill_(value)
                 else:
-                    held[kind] = torch.tensor(value, dtype=dtype)
+                    # As PyTorch has it: with its fused updates beside the parameter.
+                    where = parameter.device if cohort.group.settings.get("fused") else None
+                    held[kind] = torch.tensor(value, dtype=dtype, device=where)
             for kind in rule.kinds_of(parameter):
                 held[kind] = kept[f"{name}/{kind}"]
 
@@ -173,11 +177,6 @@ class State:
         for name, tensor in [*self.parameters.items(), *self.buffers.items()]:
             if tensor.layout != torch.strided:
                 raise ValueError(f"'{name}' is sparse, all is dense here: keep it as .to_dense()")
-            if tensor.device.type != "cpu":
-                raise ValueError(
-                    f"'{name}' is on {tensor.device}; keep the model on the CPU, as the step "
-                    "has its own copy on the machine's devices"
-                )
 
 
 def _is_updated(parameter: torch.Tensor) -> bool:

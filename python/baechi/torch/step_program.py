@@ -14,7 +14,9 @@ from torch.utils import _pytree as pytree
 
 from baechi.steps.library import TYPES
 from baechi.steps.program import CompileOptions, Program
-from baechi.torch.arrays import check_flags, check_indices, to_numpy, to_torch, write
+from baechi.torch import arrays
+from baechi.torch.arrays import check_flags, check_indices, give, write
+from baechi.torch.gpu import refuse_hosts
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State, check_apart
@@ -29,6 +31,7 @@ class StepProgram(Program):
         super().__init__(text, options)
         self.traced = traced
         self._addresses: list[int] = []
+        self._device = torch.device("cpu")  # of the last call's model
         self.calls = 0
 
     def run(
@@ -37,15 +40,17 @@ class StepProgram(Program):
         """One step: the loss, what is returned beside it, and the gradients' norm.
 
         Until all is known to be right nothing of PyTorch's is changed."""
+        refuse_hosts(state.device, self.library.program["devices"])
         kept = {name: x for cohort in phase.cohorts for name, x in state.kept(cohort).items()}
         held = self._held(state, phase, kept)
         numbers = [state.numbers(cohort) for cohort in phase.cohorts]
         self._check(held, inputs.tensors)
         for index, value in self._given(held, inputs, phase, numbers, options).items():
-            self.library.set_argument(index, to_numpy(value))
+            give(value, self.library, index)
         self.calls += 1
         self.step()
 
+        self._device = state.device
         told = {name: self._result(i) for name, i in self.traced.told.items()}
         if "flags" in told:
             check_flags(told["flags"].tolist(), self.traced.checks)
@@ -156,7 +161,7 @@ class StepProgram(Program):
         return pytree.tree_unflatten(list(map(value, outputs.leaves)), outputs.structure)
 
     def _result(self, index: int) -> torch.Tensor:
-        return to_torch(self.library.result(index), self.traced.dtypes[index])
+        return arrays.result(self.library, index, self.traced.dtypes[index], self._device)
 
     def _type(self, index: int) -> Any:
         return TYPES[self.library.program["arguments"][index]["type"]]

@@ -20,6 +20,7 @@ from baechi.importer.torch.names import Recorder
 from baechi.importer.torch.refusals import DATA_DEPENDENT, line_of
 from baechi.importer.torch.trace import Trace, lowerable_operations, trace
 from baechi.torch import modes
+from baechi.torch.gpu import mend_of, stand_in
 from baechi.torch.guard import Guarded
 from baechi.torch.inputs import Inputs
 from baechi.torch.left_behind import Journal
@@ -48,11 +49,11 @@ def used_parameters(
     names = [n for n, p in state.parameters.items() if p.requires_grad]
     run = _Forward(state, recipe, inputs, Recorder(state.model))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, lowerable_operations():
-        fakes = {n: mode.from_tensor(p.detach()) for n, p in state.parameters.items()}
+        fakes = {n: mode.from_tensor(stand_in(p.detach())) for n, p in state.parameters.items()}
         for name in names:
             fakes[name].requires_grad_()
-        buffers = {n: mode.from_tensor(b.detach()) for n, b in state.buffers.items()}
-        given = [mode.from_tensor(x.detach()) for x in inputs.tensors]
+        buffers = {n: mode.from_tensor(stand_in(b.detach())) for n, b in state.buffers.items()}
+        given = [mode.from_tensor(stand_in(x.detach())) for x in inputs.tensors]
         place = ""
         try:
             with torch.enable_grad(), _quiet():
@@ -67,7 +68,7 @@ def used_parameters(
         except _OF_ARGUMENTS as error:
             raise ImportFailure(
                 f"{line_of(error, place or run.place)}: {str(error).strip().splitlines()[0]}; the "
-                f"step was called with {inputs.described()}"
+                f"step was called with {inputs.described()}{mend_of(error, state.device)}"
             ) from error
     reached = {
         name for name, gradient in zip(names, gradients, strict=True) if gradient is not None
@@ -168,7 +169,7 @@ def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> Tr
     ]
     # Gradients and updates are computed outside of autocast, as PyTorch does.
     with torch.no_grad(), modes.autocast(None):
-        traced = trace(step, flat, argument_names, recorder)
+        traced = trace(step, list(map(stand_in, flat)), argument_names, recorder)
     _check_captured(traced, state)
     first = len(flat) - len(parts["inputs"]) - len(numbers)
     described = Described(traced, flat, told, updated, state)

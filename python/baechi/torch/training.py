@@ -18,7 +18,7 @@ from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
 from baechi.steps.compiled import Compiled
 from baechi.steps.program import CompileOptions
-from baechi.torch import left_behind, modes, surroundings
+from baechi.torch import gpu, left_behind, modes, surroundings
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State
@@ -189,6 +189,8 @@ class TrainingStep(Compiled[StepProgram]):
             if call.key not in self._programs:
                 text = self._lowered(traced)
                 self._programs[call.key] = StepProgram(text, self._options, traced)
+                if traced.draws and call.state.device.type != "cpu":
+                    gpu.tell_of_draws(call.state.device)
         return call
 
     def _run(self, call: _Call) -> Any:
@@ -320,7 +322,10 @@ class _Call:
             raise RuntimeError("a training step was called under torch.inference_mode()")
         loss = step._recipe.loss
         self.state = State(step._model, step._optimizer)
-        self.inputs = Inputs(step._model, loss is not None, args, kwargs)
+        gpu.refuse_autocast(self.state.device)
+        if step._checks.check is not None:
+            gpu.refuse_checks(self.state.device)
+        self.inputs = Inputs(step._model, loss is not None, args, kwargs, self.state.device)
         within = loss.modules() if isinstance(loss, torch.nn.Module) else ()
         modules = tuple(module.training for module in within)
         self.plain_key = self.inputs.key, self.state.key(), modes.key(), modules

@@ -61,6 +61,10 @@ static Expected<Api> load() {
                  ": a CUDA driver of version 12 or newer is needed");
   BAECHI_CUDA_FUNCTIONS(F)
 #undef F
+#define F(member, symbol, parameters)                                          \
+  api.member = reinterpret_cast<Result(*) parameters>(dlsym(library, symbol));
+  BAECHI_CUDA_LATER_FUNCTIONS(F)
+#undef F
   if (Error error = api.error(api.init(0), "CUDA cannot be initialised"))
     return error;
   return api;

@@ -34,6 +34,9 @@ using Module = struct CUmod_st *;
 using Function = struct CUfunc_st *;
 using Graph = struct CUgraph_st *;
 using GraphExec = struct CUgraphExec_st *;
+using Node = struct CUgraphNode_st *;
+/// How a node follows another one; not looked at here.
+using EdgeData = struct CUgraphEdgeData_st;
 
 // Attributes of a device.
 constexpr int copyEngines = 40, computeMajor = 75, computeMinor = 76;
@@ -49,6 +52,7 @@ constexpr Result peerAlreadyEnabled = 704;
 constexpr Result tooManyPeers = 711;
 constexpr unsigned streamNonBlocking = 1;
 constexpr int captureThreadLocal = 1;
+constexpr unsigned setCaptureDependencies = 1;
 constexpr unsigned eventDefault = 0;
 constexpr unsigned eventDisableTiming = 2;
 constexpr unsigned hostRegisterPortable = 1;
@@ -122,9 +126,19 @@ constexpr unsigned hostAllocPortable = 1;
   F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec graph))                 \
   F(graphDestroy, "cuGraphDestroy", (Graph graph))
 
+/// What drivers have since CUDA 12.3: null where one has not.
+#define BAECHI_CUDA_LATER_FUNCTIONS(F)                                         \
+  F(captureInfo, "cuStreamGetCaptureInfo_v3",                                  \
+    (Stream stream, int *status, uint64_t *id, Graph *graph,                   \
+     const Node **dependencies, const EdgeData **edges, size_t *count))        \
+  F(setDependencies, "cuStreamUpdateCaptureDependencies_v2",                   \
+    (Stream stream, Node * dependencies, const EdgeData *edges, size_t count,  \
+     unsigned flags))
+
 struct Api {
 #define F(member, symbol, parameters) Result(*member) parameters = nullptr;
   BAECHI_CUDA_FUNCTIONS(F)
+  BAECHI_CUDA_LATER_FUNCTIONS(F)
 #undef F
 
   /// `what` with CUDA's own words, where `result` is an error.

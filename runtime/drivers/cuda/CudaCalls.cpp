@@ -24,13 +24,25 @@ template <typename Call> static void onDevice(Call call) {
     thisDevice->exchange.fail(*thisDevice, {problem.reason, problem.detail});
 }
 
-void baechi_cuda_launch(const void *image, size_t, const char *kernel,
-                        uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx,
-                        uint32_t by, uint32_t bz, uint32_t shared_bytes,
-                        void **parameters, uint32_t parameter_count) {
+void baechi_cuda_launch(const void *image, size_t image_bytes,
+                        const char *kernel, uint32_t gx, uint32_t gy,
+                        uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz,
+                        uint32_t shared_bytes, void **parameters,
+                        uint32_t parameter_count) {
+  baechi_cuda_launch_accesses(image, image_bytes, kernel, gx, gy, gz, bx, by,
+                              bz, shared_bytes, parameters, parameter_count,
+                              /*accesses=*/nullptr);
+}
+
+void baechi_cuda_launch_accesses(const void *image, size_t, const char *kernel,
+                                 uint32_t gx, uint32_t gy, uint32_t gz,
+                                 uint32_t bx, uint32_t by, uint32_t bz,
+                                 uint32_t shared_bytes, void **parameters,
+                                 uint32_t parameter_count,
+                                 const baechi_cuda_access *accesses) {
   onDevice([&](CudaDevice &device) {
-    return device.command(KernelCommand{image, kernel, gx, gy, gz, bx, by, bz,
-                                        shared_bytes, parameter_count},
+    return device.command(KernelCommand{image, kernel, accesses, gx, gy, gz, bx,
+                                        by, bz, shared_bytes, parameter_count},
                           parameters);
   });
 }

@@ -15,6 +15,7 @@
 #define BAECHI_RUNTIME_DRIVERS_CUDA_CUDACOMMANDS_H
 
 #include "drivers/cuda/CudaBlas.h"
+#include "drivers/cuda/CudaConflicts.h"
 #include "drivers/cuda/CudaDnn.h"
 
 #include <cstdint>
@@ -31,6 +32,8 @@ using Words = std::vector<uint64_t>;
 struct KernelCommand {
   const void *image;
   const char *name;
+  /// What it does with each parameter; null: not known.
+  const baechi_cuda_access *accesses;
   uint32_t gx, gy, gz, bx, by, bz;
   uint32_t sharedBytes, parameters;
 };
@@ -63,6 +66,13 @@ void describe(Words &words, const CopyCommand &command);
 /// into a graph, so that one that cannot is no failure of the device.
 Problem perform(CudaDevice &device, std::span<const uint64_t> words,
                 bool capturing = false);
+/// What one command reads and writes, into `accesses`; false where that is not
+/// known.
+bool findAccesses(std::span<const uint64_t> command, Accesses &accesses);
+/// The first of some commands.
+inline std::span<const uint64_t> firstOf(std::span<const uint64_t> words) {
+  return words.first(uint32_t(words[0]));
+}
 /// Finds what one command needs, so that to perform it loads nothing.
 Problem prepare(CudaDevice &device, std::span<const uint64_t> command);
 

@@ -16,7 +16,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -27,10 +27,15 @@ thread_local CudaDevice *baechi::runtime::cuda::currentDevice = nullptr;
 
 static const char *const arenaCannotBeCleared = "the arena cannot be cleared";
 
+/// What an environment variable says; "" where it is not set.
+static std::string_view setting(const char *variable) {
+  const char *value = std::getenv(variable);
+  return value ? value : "";
+}
+
 /// What an environment variable switches on or off.
 static bool isOn(const char *variable, bool otherwise) {
-  const char *asked = std::getenv(variable);
-  return asked && *asked ? std::strcmp(asked, "0") != 0 : otherwise;
+  return setting(variable).empty() ? otherwise : setting(variable) != "0";
 }
 
 CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, Share share)
@@ -41,7 +46,8 @@ CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, Share share)
       // A profiler finds an operator's kernels where they are launched.
       usesGraphs(!blocking && !ranges && isOn("BAECHI_CUDA_GRAPHS", true)),
       begins(device.operators.size()), ends(device.operators.size()),
-      replay(*this, device.name) {
+      replay(*this, device.name,
+             /*branches=*/setting("BAECHI_CUDA_GRAPHS") != "chain") {
   // Large libraries are read from the disk before any watchdog counts; who
   // needs one that is missing will say so.
   if (loadApi())

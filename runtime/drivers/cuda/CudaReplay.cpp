@@ -87,7 +87,9 @@ void Replay::capture(Run &run) {
   Problem problem = api.problem(
       api.beginCapture(device.computeStream(), captureThreadLocal), what);
   if (!problem) {
-    problem = perform(device, run.words, /*capturing=*/true);
+    problem = branches && api.captureInfo && api.setDependencies
+                  ? tellBranches(run.words)
+                  : perform(device, run.words, /*capturing=*/true);
     // Ends in any case.
     Problem ended =
         api.problem(api.endCapture(device.computeStream(), &graph), what);
@@ -109,6 +111,46 @@ void Replay::capture(Run &run) {
                  "CUDA graphs: %s: %s\n",
                  name.c_str(), problem.reason, problem.detail);
   noted = true;
+}
+
+Problem Replay::tellBranches(std::span<const uint64_t> words) {
+  const Api &api = device.api();
+  Stream stream = device.computeStream();
+  const char *what = "a captured command cannot be ordered";
+  Conflicts conflicts;
+  Accesses accesses;
+  // Of each command: what comes after it follows these.
+  std::vector<std::vector<Node>> ends;
+  while (!words.empty()) {
+    std::span<const uint64_t> command = firstOf(words);
+    std::vector<Node> after;
+    for (size_t earlier : findAccesses(command, accesses)
+                              ? conflicts.add(accesses)
+                              : conflicts.addUnknown())
+      after.insert(after.end(), ends[earlier].begin(), ends[earlier].end());
+    // A command that has added no node ends with what it came after.
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    if (Problem problem = api.problem(
+            api.setDependencies(stream, after.empty() ? nullptr : after.data(),
+                                nullptr, after.size(), setCaptureDependencies),
+            what))
+      return problem;
+    if (Problem problem = perform(device, command, /*capturing=*/true))
+      return problem;
+    int status = 0;
+    const Node *nodes = nullptr;
+    const EdgeData *edges = nullptr;
+    size_t count = 0;
+    if (Problem problem =
+            api.problem(api.captureInfo(stream, &status, nullptr, nullptr,
+                                        &nodes, &edges, &count),
+                        what))
+      return problem;
+    ends.emplace_back(nodes, nodes + count);
+    words = words.subspan(command.size());
+  }
+  return {};
 }
 
 void Replay::forget(Run &run) {

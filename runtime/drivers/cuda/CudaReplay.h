@@ -20,6 +20,13 @@
 /// allocates or waits, and other threads are not in its way (thread-local
 /// mode).
 ///
+/// The stream would have each command follow the one before, as one chain. So
+/// it is told, before each, which commands that one is in conflict with
+/// (CudaConflicts.h): the GPU runs others at the same time. A run begins when
+/// all that the stream was told before has ended, and has ended before anything
+/// that it is told later begins; what devices hand each other stands between
+/// runs. A driver that cannot be told captures a chain.
+///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDAREPLAY_H
 #define BAECHI_RUNTIME_DRIVERS_CUDA_CUDAREPLAY_H
@@ -32,8 +39,10 @@ namespace baechi::runtime::cuda {
 
 class Replay {
 public:
-  Replay(CudaDevice &device, std::string name)
-      : device(device), name(std::move(name)) {}
+  /// `branches`: commands follow those that they are in conflict with, instead
+  /// of the one before.
+  Replay(CudaDevice &device, std::string name, bool branches)
+      : device(device), name(std::move(name)), branches(branches) {}
   Replay(const Replay &) = delete;
 
   /// A step begins; what a failed one has left is forgotten.
@@ -57,10 +66,13 @@ private:
   /// What is held back is told, and the run noted anew from there.
   Problem diverge(Run &run);
   void capture(Run &run);
+  /// Tells the captured stream commands, and what each must follow.
+  Problem tellBranches(std::span<const uint64_t> words);
   void forget(Run &run);
 
   CudaDevice &device;
   const std::string name;
+  const bool branches;
   std::vector<Run> runs;
   size_t current = 0;
   /// Words of this run that were asked for in this step.

@@ -13,6 +13,7 @@
 #include "FakeCalls.h"
 #include "PlainProduct.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <thread>
@@ -106,11 +107,20 @@ void multiply(const Operation &op, const void *a, const Layout &la,
       }
 }
 
-size_t bytesOf(const Layout &layout) {
-  int64_t last = (layout.batch - 1) * layout.stride +
-                 (int64_t(layout.columns) - 1) * layout.ld +
-                 int64_t(layout.rows);
-  return size_t(last) * sizeOf(layout.type);
+/// A stream uses the matrices of a layout, and nothing between their columns.
+void useMatrices(Engine &engine, FakeStream &on, const void *base,
+                 const Layout &layout, bool writes) {
+  bool isDense = layout.ld == int64_t(layout.rows);
+  size_t bytes =
+      layout.rows * (isDense ? layout.columns : 1) * sizeOf(layout.type);
+  for (int64_t i = 0; i < layout.batch; ++i)
+    for (int64_t column = 0; column < (isDense ? 1 : int64_t(layout.columns));
+         ++column)
+      engine.checker.use(on.timeline,
+                         reinterpret_cast<uintptr_t>(base) +
+                             size_t(at(layout, i, 0, column)) *
+                                 sizeOf(layout.type),
+                         bytes, writes, "a product");
 }
 
 /// What is wrong with these operands for the operation; 0 if nothing is.
@@ -287,30 +297,44 @@ int cublasLtMatmul(void *, void *operation, const void *alpha, const void *a,
     return invalid;
   Engine &engine = Engine::get();
   std::lock_guard<std::mutex> guard(engine.mutex);
+  auto use = [&engine](FakeStream &on, const void *at, size_t bytes,
+                       bool writes) {
+    engine.checker.use(on.timeline, reinterpret_cast<uintptr_t>(at), bytes,
+                       writes, "a product");
+  };
+  // What has a workspace is two kernels, the second of which reads it.
+  size_t parts = algorithm->workspaceBytes;
+  if (parts > 0)
+    if (int code = engine.issue(*stream, [=, &engine](FakeStream &on) {
+          beginStep(engine, on);
+          use(on, workspace, parts, true);
+          engine.enqueue(
+              on, {nullptr, 0, [=] { std::memset(workspace, 0xAB, parts); }});
+        }))
+      return code;
   // Layouts are read when the call is made.
   return engine.issue(*stream, [=, &engine, la = *la, lb = *lb, lc = *lc,
                                 beta = *static_cast<const float *>(beta),
                                 algorithm = *algorithm](FakeStream &on) {
     beginStep(engine, on);
-    auto use = [&](const void *at, size_t bytes, bool writes) {
-      engine.checker.use(on.timeline, reinterpret_cast<uintptr_t>(at), bytes,
-                         writes, "a product");
-    };
-    use(a, bytesOf(la), false);
-    use(b, bytesOf(lb), false);
-    use(c, bytesOf(lc), true);
-    use(workspace, algorithm.workspaceBytes, true);
+    useMatrices(engine, on, a, la, false);
+    useMatrices(engine, on, b, lb, false);
+    useMatrices(engine, on, c, lc, true);
+    use(on, workspace, parts, false);
     if (op.bias)
-      use(op.bias, lc.rows * sizeOf(lc.type), false);
+      use(on, op.bias, lc.rows * sizeOf(lc.type), false);
     int fast = engine.options.fastAlgorithm;
     engine.enqueue(
-        on, {nullptr, 0, [=] {
-               if (fast >= 0 && algorithm.number != uint64_t(fast))
-                 std::this_thread::sleep_for(std::chrono::milliseconds(2));
-               if (algorithm.workspaceBytes > 0) // else it may be null
-                 std::memset(workspace, 0xAB, algorithm.workspaceBytes);
-               multiply(op, a, la, b, lb, beta, d, lc);
-             }});
+        on,
+        {nullptr, 0, [=, &engine] {
+           if (fast >= 0 && algorithm.number != uint64_t(fast))
+             std::this_thread::sleep_for(std::chrono::milliseconds(2));
+           const auto *spoilt = static_cast<const unsigned char *>(workspace);
+           if (std::any_of(spoilt, spoilt + parts,
+                           [](unsigned char byte) { return byte != 0xAB; }))
+             engine.checker.blame("a product's workspace is written meanwhile");
+           multiply(op, a, la, b, lb, beta, d, lc);
+         }});
   });
 }
 }

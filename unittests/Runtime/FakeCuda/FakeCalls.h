@@ -94,6 +94,23 @@ inline void beginStep(Engine &engine, FakeStream &stream) {
   engine.checker.advance(stream.timeline);
 }
 
+/// Has a stream reach an event when it comes to it.
+inline void record(Engine &engine, FakeEvent &event, FakeStream &stream) {
+  beginStep(engine, stream);
+  event.clocks = engine.checker.clocksOf(stream.timeline);
+  uint64_t number = ++event.asked;
+  engine.enqueue(stream, {nullptr, 0, [&event, number] {
+                            event.reached = number;
+                            event.when = Clock::now();
+                          }});
+}
+/// Has a stream wait for the last record of an event.
+inline void await(Engine &engine, FakeEvent &event, FakeStream &stream) {
+  engine.checker.order(stream.timeline, event.clocks);
+  beginStep(engine, stream);
+  engine.enqueue(stream, {&event, event.asked, nullptr});
+}
+
 } // namespace fakecuda
 
 #endif // BAECHI_UNITTESTS_RUNTIME_FAKECUDA_FAKECALLS_H

@@ -50,6 +50,7 @@ void fakeCudaReset(const FakeOptions *options) {
 int fakeCudaCalls() { return steer<int>("fakeCudaCalls"); }
 int fakeCudaLoads() { return steer<int>("fakeCudaLoads"); }
 int fakeCudaGraphLaunches() { return steer<int>("fakeCudaGraphLaunches"); }
+int fakeCudaLongestChain() { return steer<int>("fakeCudaLongestChain"); }
 void fakeCudaFail(const char *function) {
   steer<void, const char *>("fakeCudaFail", function);
 }

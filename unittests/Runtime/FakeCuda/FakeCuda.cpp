@@ -207,9 +207,7 @@ int cuStreamWaitEvent(FakeStream *stream, FakeEvent *event, unsigned) {
     if (event->asked == 0)
       return misuse(engine, "a stream waits for an event that nobody records",
                     success);
-    engine.checker.order(stream->timeline, event->clocks);
-    beginStep(engine, *stream);
-    engine.enqueue(*stream, {event, event->asked, nullptr});
+    await(engine, *event, *stream);
     return success;
   });
 }
@@ -244,13 +242,7 @@ int cuEventRecord(FakeEvent *event, FakeStream *stream) {
     if (event->context != stream->context)
       return misuse(engine, "an event is recorded on another context's stream",
                     invalidHandle);
-    beginStep(engine, *stream);
-    event->clocks = engine.checker.clocksOf(stream->timeline);
-    uint64_t record = ++event->asked;
-    engine.enqueue(*stream, {nullptr, 0, [=] {
-                               event->reached = record;
-                               event->when = fakecuda::Clock::now();
-                             }});
+    record(engine, *event, *stream);
     return success;
   });
 }

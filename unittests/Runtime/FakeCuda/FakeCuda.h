@@ -99,6 +99,9 @@ int fakeCudaCalls();
 int fakeCudaLoads();
 /// Graphs launched since the last reset.
 int fakeCudaGraphLaunches();
+/// Of the graph that was instantiated last: how many of its nodes at most run
+/// one after the other.
+int fakeCudaLongestChain();
 /// From now on each call of that function fails, of none where it is null.
 void fakeCudaFail(const char *function);
 /// Lets a hanging launch end.

@@ -36,7 +36,7 @@ void Engine::reset(const FakeOptions &given) {
   options = given;
   random.seed(given.seed);
   checker = Checker();
-  calls = loads = launches = graphLaunches = 0;
+  calls = loads = launches = graphLaunches = longestChain = 0;
   for (const auto &context : contexts) {
     context->peers.clear();
     context->legacy = nullptr; // deleted with the others
@@ -117,12 +117,17 @@ FakeStream *Engine::pick() {
   if (hanging)
     return nullptr;
   std::vector<FakeStream *> able;
-  for (FakeStream *stream : streams) {
+  auto look = [&](FakeStream *stream) {
     if (stream->work.empty())
-      continue;
+      return;
     const Work &next = stream->work.front();
     if (!next.waitsFor || next.waitsFor->reached >= next.record)
       able.push_back(stream);
+  };
+  for (FakeStream *stream : streams) {
+    look(stream);
+    for (const auto &lane : stream->lanes)
+      look(lane.get());
   }
   if (able.empty())
     return nullptr;

@@ -58,19 +58,29 @@ struct Work {
   std::function<bool()> attempt = nullptr;
 };
 
-/// Work that was captured.
+/// Work that was captured, and what must have ended before.
+struct FakeNode {
+  using Issue = std::function<void(FakeStream &)>;
+  Issue issue;
+  std::vector<FakeNode *> after;
+};
+
 struct FakeGraph {
-  using Node = std::function<void(FakeStream &)>;
   FakeContext *context = nullptr;
-  std::vector<Node> nodes;
+  std::vector<std::shared_ptr<FakeNode>> nodes;
+  /// What the next node comes after: the last one, unless the thread has said
+  /// something else.
+  std::vector<FakeNode *> next;
   bool invalid = false;
 };
 
 struct FakeExecutable {
   FakeContext *context;
-  std::vector<FakeGraph::Node> nodes;
+  std::vector<std::shared_ptr<FakeNode>> nodes;
   /// Launches that have not ended.
   std::shared_ptr<int> running;
+  /// Reached by each node, where there are branches.
+  std::vector<std::unique_ptr<FakeEvent>> ends = {};
 };
 
 struct FakeStream {
@@ -79,6 +89,8 @@ struct FakeStream {
   std::deque<Work> work;
   /// While it is captured: the work so far.
   std::unique_ptr<FakeGraph> capture = nullptr;
+  /// What else runs the branches of graphs that are launched on it.
+  std::vector<std::unique_ptr<FakeStream>> lanes = {};
 
   bool isLegacy() const { return context->legacy == this; }
 };
@@ -108,7 +120,7 @@ public:
   void enqueue(FakeStream &stream, Work work);
   void release();
   /// Does work on a stream, or adds it to the stream's capture.
-  int issue(FakeStream &stream, FakeGraph::Node node);
+  int issue(FakeStream &stream, FakeNode::Issue work);
   /// Whether a thread that captures may make that call.
   static bool mayBeCaptured(const std::string &call);
 
@@ -133,6 +145,7 @@ public:
   FakeOptions options;
   Checker checker;
   int calls = 0, loads = 0, launches = 0, graphLaunches = 0;
+  int longestChain = 0; ///< of the graph that was instantiated last
   std::vector<std::unique_ptr<FakeContext>> contexts; ///< a device each
   /// Given up, while threads may still have selected them.
   std::vector<std::unique_ptr<FakeContext>> deadContexts;

@@ -8,12 +8,16 @@
 ///
 /// \file
 /// A graph is the calls that were captured: each puts its work on the stream
-/// that the graph is launched on, and is checked then.
+/// that the graph is launched on, or on a lane beside it, and is checked then.
+/// A node shares a lane with one that it must follow, else it has its own, and
+/// waits for events of what it must follow elsewhere: lanes run in any order
+/// that these allow, as streams do.
 ///
 //===----------------------------------------------------------------------===//
 
 #include "FakeCalls.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -22,18 +26,23 @@ using namespace fakecuda;
 /// What the captures of threads may hold.
 bool Engine::mayBeCaptured(const std::string &call) {
   return call == "cuLaunchKernel" || call == "cuMemcpyAsync" ||
-         call == "cuStreamEndCapture" || call == "cuModuleGetFunction";
+         call == "cuStreamEndCapture" || call == "cuModuleGetFunction" ||
+         call == "cuStreamGetCaptureInfo" ||
+         call == "cuStreamUpdateCaptureDependencies";
 }
 
-int Engine::issue(FakeStream &stream, FakeGraph::Node node) {
+int Engine::issue(FakeStream &stream, FakeNode::Issue work) {
   if (!stream.capture) {
-    node(stream);
+    work(stream);
     return success;
   }
   if (capturing != &stream)
     return misuse(*this, "a thread works on a stream that another captures",
                   captureUnsupported);
-  stream.capture->nodes.push_back(std::move(node));
+  FakeGraph &graph = *stream.capture;
+  graph.nodes.push_back(
+      std::make_shared<FakeNode>(FakeNode{std::move(work), graph.next}));
+  graph.next = {graph.nodes.back().get()};
   return success;
 }
 
@@ -81,7 +90,89 @@ static bool isLaunchable(std::array<uint64_t, 3> grid,
          threads <= 1024 && block[2] <= 64 && sharedBytes <= 48 << 10;
 }
 
+using Nodes = std::vector<std::shared_ptr<FakeNode>>;
+
+/// The number of each node of a graph, none of which comes before one that it
+/// follows.
+static std::map<const FakeNode *, size_t> numbersOf(const Nodes &nodes) {
+  std::map<const FakeNode *, size_t> numbers;
+  for (const auto &node : nodes)
+    numbers.emplace(node.get(), numbers.size());
+  return numbers;
+}
+
+static int longestChainOf(const Nodes &nodes) {
+  auto numbers = numbersOf(nodes);
+  std::vector<int> lengths;
+  int longest = 0;
+  for (const auto &node : nodes) {
+    int length = 0;
+    for (const FakeNode *before : node->after)
+      length = std::max(length, lengths[numbers.at(before)]);
+    lengths.push_back(++length);
+    longest = std::max(longest, length);
+  }
+  return longest;
+}
+
+/// The lane that runs each node: 0 is the stream itself.
+static std::vector<size_t>
+lanesOf(const Nodes &nodes, const std::map<const FakeNode *, size_t> &numbers) {
+  std::vector<size_t> lanes;
+  std::vector<size_t> lastOf; // of each lane
+  for (size_t number = 0; number < nodes.size(); ++number) {
+    size_t lane = lastOf.size();
+    for (const FakeNode *before : nodes[number]->after)
+      if (size_t last = numbers.at(before); lastOf[lanes[last]] == last)
+        lane = std::min(lane, lanes[last]);
+    lastOf.resize(std::max(lastOf.size(), lane + 1));
+    lastOf[lane] = number;
+    lanes.push_back(lane);
+  }
+  return lanes;
+}
+
+static void launch(Engine &engine, FakeExecutable &executable,
+                   FakeStream &stream) {
+  const Nodes &nodes = executable.nodes;
+  auto numbers = numbersOf(nodes);
+  std::vector<size_t> lanes = lanesOf(nodes, numbers);
+  size_t count = nodes.empty() ? 0 : *std::ranges::max_element(lanes) + 1;
+  while (stream.lanes.size() + 1 < count)
+    stream.lanes.push_back(std::make_unique<FakeStream>(
+        FakeStream{stream.context, engine.checker.addTimeline(), {}}));
+  auto on = [&](size_t number) -> FakeStream & {
+    return lanes[number] == 0 ? stream : *stream.lanes[lanes[number] - 1];
+  };
+  auto end = [&](size_t number) -> FakeEvent & {
+    return *executable.ends[number];
+  };
+  // The last event is reached when the graph begins.
+  while (executable.ends.size() <= nodes.size())
+    executable.ends.push_back(std::make_unique<FakeEvent>(
+        FakeEvent{stream.context, false, 0, 0, {}, {}}));
+  record(engine, end(nodes.size()), stream);
+  for (size_t lane = 1; lane < count; ++lane)
+    await(engine, end(nodes.size()), *stream.lanes[lane - 1]);
+  for (size_t number = 0; number < nodes.size(); ++number) {
+    for (const FakeNode *before : nodes[number]->after)
+      if (size_t other = numbers.at(before); lanes[other] != lanes[number])
+        await(engine, end(other), on(number));
+    nodes[number]->issue(on(number));
+    record(engine, end(number), on(number));
+  }
+  for (size_t number = 0; number < nodes.size(); ++number)
+    if (lanes[number] != 0)
+      await(engine, end(number), stream);
+}
+
 extern "C" {
+
+int fakeCudaLongestChain() {
+  Engine &engine = Engine::get();
+  std::lock_guard<std::mutex> guard(engine.mutex);
+  return engine.longestChain;
+}
 
 int fakeCudaGraphLaunches() {
   Engine &engine = Engine::get();
@@ -128,6 +219,40 @@ int cuStreamBeginCapture_v2(FakeStream *stream, int mode) {
   });
 }
 
+int cuStreamGetCaptureInfo_v3(FakeStream *stream, int *status, uint64_t *,
+                              FakeGraph **, FakeNode *const **dependencies,
+                              const void **edges, size_t *count) {
+  return call("cuStreamGetCaptureInfo", true, [&](Engine &engine) {
+    if (!isAlive(engine, stream) || Engine::capturing != stream)
+      return misuse(engine, "a capture is asked for that is not the thread's",
+                    illegalState);
+    *status = 1;
+    *dependencies = stream->capture->next.data();
+    *edges = nullptr;
+    *count = stream->capture->next.size();
+    return success;
+  });
+}
+int cuStreamUpdateCaptureDependencies_v2(FakeStream *stream,
+                                         FakeNode **dependencies,
+                                         const void *edges, size_t count,
+                                         unsigned flags) {
+  return call("cuStreamUpdateCaptureDependencies", true, [&](Engine &engine) {
+    if (!isAlive(engine, stream) || Engine::capturing != stream)
+      return misuse(engine, "a capture is told of that is not the thread's",
+                    illegalState);
+    std::set<FakeNode *> all(dependencies, dependencies + count);
+    for (const auto &node : stream->capture->nodes)
+      all.erase(node.get());
+    std::set<FakeNode *> different(dependencies, dependencies + count);
+    if (flags != 1 || edges || !all.empty() || different.size() != count)
+      return misuse(engine, "a capture is told of other nodes than its own",
+                    invalidValue);
+    stream->capture->next.assign(dependencies, dependencies + count);
+    return success;
+  });
+}
+
 /// Ends the capture whether it succeeds or not.
 int cuStreamEndCapture(FakeStream *stream, FakeGraph **graph) {
   std::unique_ptr<FakeGraph> captured;
@@ -158,6 +283,7 @@ int cuGraphInstantiateWithFlags(FakeExecutable **executable, FakeGraph *graph,
     *executable = new FakeExecutable{graph->context, graph->nodes,
                                      std::make_shared<int>(0)};
     engine.executables.insert(*executable);
+    engine.longestChain = longestChainOf(graph->nodes);
     return success;
   });
 }
@@ -176,6 +302,9 @@ int cuGraphExecDestroy(FakeExecutable *executable) {
                     invalidValue);
     if (*executable->running && !executable->context->broken)
       engine.checker.blame("a graph is destroyed that runs");
+    // Streams may still come to these.
+    for (auto &event : executable->ends)
+      engine.retired.push_back(std::move(event));
     delete executable;
     return success;
   });
@@ -190,8 +319,7 @@ int cuGraphLaunch(FakeExecutable *executable, FakeStream *stream) {
                     invalidHandle);
     ++engine.graphLaunches;
     ++*executable->running;
-    for (const FakeGraph::Node &node : executable->nodes)
-      node(*stream);
+    launch(engine, *executable, *stream);
     engine.enqueue(
         *stream, {nullptr, 0, [running = executable->running] { --*running; }});
     return success;

@@ -82,6 +82,23 @@ SmallVector<SmallVector<int64_t>> countersOf(const ProductLoops &loops) {
 }
 } // namespace
 
+func::FuncOp baechi::createProductFunction(OpBuilder &builder,
+                                           func::FuncOp kernel,
+                                           int64_t scratchBytes) {
+  func::FuncOp function = createPointerKernel(builder, kernel, scratchBytes);
+  StringRef name = LLVM::LLVMDialect::getDereferenceableAttrName();
+  auto tell = [&](unsigned argument, int64_t bytes) {
+    if (bytes > 0)
+      function.setArgAttr(argument, name, builder.getI64IntegerAttr(bytes));
+  };
+  unsigned number = 0;
+  for (TypeRange types : {kernel.getArgumentTypes(), kernel.getResultTypes()})
+    for (Type type : types)
+      tell(number++, bytesOf(cast<ShapedType>(type)).value_or(0));
+  tell(number, scratchBytes);
+  return function;
+}
+
 void baechi::launchStart(OpBuilder &builder, func::FuncOp function,
                          const ProductOperands &operands, Value result,
                          RankedTensorType resultType, Executor executor) {
@@ -151,7 +168,7 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
   SmallVector<Call> calls = callsOf(product);
   OpBuilder::InsertionGuard guard(builder);
   Location loc = kernel.getLoc();
-  func::FuncOp function = createPointerKernel(
+  func::FuncOp function = createProductFunction(
       builder, kernel, scratchFor(product.how.getWorkspace()));
   PointerCode factor(builder, loc, plan.factorType);
   PointerCode sum(builder, loc, plan.resultType);

@@ -32,6 +32,8 @@ constexpr StringLiteral kPtxFeature = "+ptx80";
 
 /// Lowers the module to the LLVM and NVVM dialects.
 LogicalResult lowerToNvvm(gpu::GPUModuleOp module, unsigned indexBits) {
+  if (failed(expandIntegerPowers(module)))
+    return failure();
   // Products and sums may be contracted; all else is exact.
   auto flags = arith::FastMathFlagsAttr::get(module.getContext(),
                                              arith::FastMathFlags::contract);

@@ -39,6 +39,9 @@ struct OutlinedLaunch {
   mlir::gpu::LaunchOp launch;
   std::string kernel;
   llvm::SmallVector<mlir::Value> operands;
+  /// What it does with the memory behind each: the words of a
+  /// baechi_cuda_access.
+  llvm::SmallVector<int64_t> accesses;
   uint32_t blocks = 1, threads = 1;
 };
 
@@ -48,7 +51,7 @@ mlir::gpu::GPUModuleOp
 outlineLaunches(mlir::ModuleOp functions,
                 llvm::SmallVectorImpl<OutlinedLaunch> &launches);
 
-/// Replaces launches by calls of baechi_cuda_launch on `image`.
+/// Replaces launches by calls of baechi_cuda_launch_accesses on `image`.
 void callLaunches(mlir::ModuleOp functions,
                   llvm::ArrayRef<OutlinedLaunch> launches,
                   llvm::StringRef image);
@@ -56,6 +59,10 @@ void callLaunches(mlir::ModuleOp functions,
 /// Makes the buffers of `kernel` parts of a new last argument, the scratch,
 /// whose size `baechi.kernel_scratch` says.
 mlir::LogicalResult placeInScratch(mlir::func::FuncOp kernel);
+
+/// Replaces powers whose exponents are constants by products, and narrows other
+/// exponents to libdevice's 32 bits. Fails for those that may have more.
+mlir::LogicalResult expandIntegerPowers(mlir::gpu::GPUModuleOp module);
 
 /// Compiles a GPU module: a fat binary with code for each chip and PTX.
 mlir::FailureOr<std::string> compileImage(mlir::gpu::GPUModuleOp module,

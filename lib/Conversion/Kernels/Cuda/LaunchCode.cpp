@@ -159,6 +159,16 @@ Value LaunchCode::inScratch(MemRefType type, int64_t bytes) {
                                 ValueRange());
 }
 
+std::optional<int64_t> baechi::bytesOf(ShapedType type) {
+  Type element = type.getElementType();
+  auto buffer = dyn_cast<MemRefType>(type);
+  if (!type.hasStaticShape() || !element.isIntOrFloat() ||
+      (buffer && !buffer.getLayout().isIdentity()))
+    return std::nullopt;
+  return type.getNumElements() *
+         llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+}
+
 int64_t baechi::bytesOfBuffer(MemRefType type) {
   return llvm::alignTo(type.getNumElements() *
                            llvm::divideCeil(type.getElementTypeBitWidth(), 8),

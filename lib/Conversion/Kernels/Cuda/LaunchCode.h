@@ -27,6 +27,8 @@ constexpr int64_t kSharedOfBlock = 48 << 10;
 /// Of buffers in shared memory, of arguments, and of what lies in the scratch.
 constexpr int64_t kBufferAlignment = 64;
 
+/// The bytes of a tensor or buffer; nothing where types do not tell.
+std::optional<int64_t> bytesOf(mlir::ShapedType type);
 /// The bytes of a buffer of static shape, up to where another may begin.
 int64_t bytesOfBuffer(mlir::MemRefType type);
 

@@ -349,7 +349,7 @@ void baechi::launchProduct(OpBuilder &builder, func::FuncOp kernel,
   int64_t partialBytes = tiling.parts > 1 ? tiling.parts * tiling.elements() *
                                                 int64_t(sizeof(float))
                                           : 0;
-  func::FuncOp function = createPointerKernel(builder, kernel, partialBytes);
+  func::FuncOp function = createProductFunction(builder, kernel, partialBytes);
   Value result = function.getArgument(kernel.getNumArguments());
   Value partial;
   if (partialBytes > 0)

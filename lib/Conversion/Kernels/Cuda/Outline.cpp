@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Runtime/CudaAbi.h"
 #include "Internal.h"
 #include "LaunchCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,6 +16,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/bit.h"
+#include <array>
 
 using namespace mlir;
 using namespace baechi;
@@ -43,17 +46,109 @@ struct Uses {
 static void addUses(Value buffer, Uses &uses) {
   for (OpOperand &use : buffer.getUses()) {
     Operation *op = use.getOwner();
-    if (isa<memref::LoadOp>(op)) {
+    if (isa<memref::LoadOp, LLVM::LoadOp>(op)) {
       uses.reads = true;
-    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    } else if (isa<memref::StoreOp, LLVM::StoreOp>(op)) {
       uses.writes = true;
-      uses.unknown |= store.getValue() == buffer;
-    } else if (isa<ViewLikeOpInterface>(op) && op->getNumResults() == 1) {
+      uses.unknown |= op->getOperand(0) == buffer; // what is stored
+    } else if (isa<LLVM::GEPOp>(op) ||
+               (isa<ViewLikeOpInterface>(op) && op->getNumResults() == 1)) {
       addUses(op->getResult(0), uses);
     } else {
       uses.unknown = true;
     }
   }
+}
+
+/// How many bytes from where `operand` of a launch begins all that can be
+/// reached by it lies in; -1 where that is not known. Buffers are arguments of
+/// the function and parts of its scratch, whole; a pointer into an argument was
+/// moved upwards, and code moves it on upwards, so that it reaches what lies
+/// above it in the argument.
+static int64_t reachOf(Value operand, func::FuncOp function) {
+  if (auto moved = operand.getDefiningOp<LLVM::GEPOp>())
+    return reachOf(moved.getBase(), function);
+  auto argument = dyn_cast<BlockArgument>(operand);
+  bool isOwn = argument && argument.getOwner() == &function.getBody().front();
+  if (isOwn && isa<LLVM::LLVMPointerType>(operand.getType())) {
+    auto bytes = function.getArgAttrOfType<IntegerAttr>(
+        argument.getArgNumber(),
+        LLVM::LLVMDialect::getDereferenceableAttrName());
+    return bytes ? bytes.getInt() : -1;
+  }
+  auto buffer = dyn_cast<MemRefType>(operand.getType());
+  if (!buffer || !(isOwn || operand.getDefiningOp<memref::ViewOp>()))
+    return -1;
+  return bytesOf(buffer).value_or(-1);
+}
+
+/// The part of a kernel's argument that it touches: all uses go through it.
+static Value touchedPart(Value buffer) {
+  while (buffer.hasOneUse()) {
+    auto part = dyn_cast<memref::SubViewOp>(*buffer.user_begin());
+    if (!part)
+      break;
+    buffer = part.getResult();
+  }
+  return buffer;
+}
+
+/// Makes an access to a whole buffer one to a part of it, where that is pieces
+/// at one distance.
+static void narrow(baechi_cuda_access &access, MemRefType part) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  Type element = part.getElementType();
+  if (!part.hasStaticShape() || part.getNumElements() == 0 ||
+      !element.isIntOrFloat() ||
+      failed(part.getStridesAndOffset(strides, offset)) ||
+      ShapedType::isDynamic(offset) ||
+      llvm::any_of(strides, [](int64_t stride) { return stride < 0; }))
+    return;
+  int64_t elements = 1, rows = 1, stride = 0;
+  for (auto [size, step] :
+       llvm::reverse(llvm::zip_equal(part.getShape(), strides))) {
+    if (size == 1)
+      continue;
+    if (rows == 1 && step == elements) {
+      elements *= size;
+    } else if (rows == 1 && step > elements) {
+      rows = size;
+      stride = step;
+    } else if (rows > 1 && step == rows * stride) {
+      rows *= size;
+    } else {
+      return;
+    }
+  }
+  int64_t bytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  access.offset = offset * bytes;
+  access.bytes = elements * bytes;
+  access.rows = rows;
+  access.stride = stride * bytes;
+}
+
+static SmallVector<int64_t>
+accessesOf(gpu::GPUFuncOp kernel, func::FuncOp function, ValueRange operands) {
+  SmallVector<int64_t> words;
+  for (auto [number, operand] : llvm::enumerate(operands)) {
+    Value argument = kernel.getArgument(number);
+    Uses uses;
+    addUses(argument, uses);
+    baechi_cuda_access access{};
+    access.bytes = uses.unknown ? -1 : reachOf(operand, function);
+    access.rows = 1;
+    access.uses = (uses.reads ? BAECHI_CUDA_READS : 0) |
+                  (uses.writes ? BAECHI_CUDA_WRITES : 0);
+    Value part = touchedPart(argument);
+    if (access.bytes >= 0 && part != argument)
+      narrow(access, cast<MemRefType>(part.getType()));
+    llvm::append_range(
+        words,
+        llvm::bit_cast<std::array<int64_t, sizeof(access) / sizeof(int64_t)>>(
+            access));
+  }
+  return words;
 }
 
 /// Tells the kernel what is known of its operands: that they begin at a
@@ -112,6 +207,7 @@ baechi::outlineLaunches(ModuleOp functions,
         kernel.setWorkgroupAttributionAttr(
             i, LLVM::LLVMDialect::getAlignAttrName(),
             builder.getI64IntegerAttr(kBufferAlignment));
+      outlined.accesses = accessesOf(kernel, function, outlined.operands);
       markOperands(kernel, function, outlined.operands);
       if (function->hasAttr(kWideIndices))
         kernel->setAttr(kWideIndices, builder.getUnitAttr());
@@ -168,11 +264,11 @@ public:
     i64 = builder.getI64Type();
     builder.setInsertionPointToStart(module.getBody());
     declared = LLVM::LLVMFuncOp::create(
-        builder, loc, "baechi_cuda_launch",
+        builder, loc, "baechi_cuda_launch_accesses",
         LLVM::LLVMFunctionType::get(
             LLVM::LLVMVoidType::get(module.getContext()),
             {pointer, i64, pointer, i32, i32, i32, i32, i32, i32, i32, pointer,
-             i32}));
+             i32, pointer}));
     this->image = constant("baechi_cuda_image", image, /*alignment=*/64);
     imageBytes = image.size();
   }
@@ -185,6 +281,12 @@ private:
         builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
         builder.getStringAttr(bytes), alignment);
     return global;
+  }
+  LLVM::GlobalOp words(const std::string &name, ArrayRef<int64_t> values) {
+    return LLVM::GlobalOp::create(builder, loc,
+                                  LLVM::LLVMArrayType::get(i64, values.size()),
+                                  /*isConstant=*/true, LLVM::Linkage::Internal,
+                                  name, builder.getI64TensorAttr(values));
   }
   Value addressOf(LLVM::GlobalOp global) {
     return LLVM::AddressOfOp::create(builder, loc, global);
@@ -220,6 +322,8 @@ void Caller::call(const OutlinedLaunch &outlined) {
   std::string terminated = outlined.kernel + '\0';
   LLVM::GlobalOp name =
       constant("baechi_cuda_name_" + outlined.kernel, terminated, 1);
+  LLVM::GlobalOp accesses =
+      words("baechi_cuda_accesses_" + outlined.kernel, outlined.accesses);
 
   // Stack is for the whole function: launches may be in branches.
   auto function = outlined.launch->getParentOfType<func::FuncOp>();
@@ -246,7 +350,7 @@ void Caller::call(const OutlinedLaunch &outlined) {
       ValueRange{addressOf(image), integer(imageBytes, i64), addressOf(name),
                  integer(outlined.blocks, i32), one, one,
                  integer(outlined.threads, i32), one, one, integer(0, i32),
-                 addresses, integer(count, i32)});
+                 addresses, integer(count, i32), addressOf(accesses)});
 }
 
 void baechi::callLaunches(ModuleOp functions, ArrayRef<OutlinedLaunch> launches,

@@ -61,6 +61,12 @@ void callProduct(mlir::OpBuilder &builder, mlir::func::FuncOp kernel,
 void launchProduct(mlir::OpBuilder &builder, mlir::func::FuncOp kernel,
                    const StridedProduct &product, Executor executor);
 
+/// createPointerKernel() of a product, which says how many bytes lie behind
+/// each pointer.
+mlir::func::FuncOp createProductFunction(mlir::OpBuilder &builder,
+                                         mlir::func::FuncOp kernel,
+                                         int64_t scratchBytes);
+
 /// Writes a launch that makes the result hold what it starts from, unless that
 /// is zero or what lies there.
 void launchStart(mlir::OpBuilder &builder, mlir::func::FuncOp function,

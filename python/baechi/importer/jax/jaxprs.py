@@ -75,6 +75,9 @@ class located:
     def __init__(self, eqn: Any):
         stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
         source = eqn.source_info.traceback
+        if source_info_util.user_frame(source) is None:
+            # Within a function of JAX that is compiled by itself, since 0.10 without its caller.
+            source = source_info_util._source_info_context.context.traceback or source
         self._contexts = (
             source_info_util.user_context(source, name_stack=stack),
             eqn.ctx.manager,

@@ -1,0 +1,90 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Models whose tensors lie in a GPU's memory.
+
+Steps are traced as those of models on the CPU are, with stand-ins of the same shapes, types and
+strides there: PyTorch's ways for GPUs (fused attention, cuDNN's cells) are not in the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from baechi.common import users
+
+
+def home(tensors: Mapping[str, torch.Tensor]) -> torch.device:
+    """Where a model lies, whose tensors these are. Raises ValueError."""
+    found = torch.device("cpu")
+    first = ""
+    for name, tensor in tensors.items():
+        if tensor.device.type not in ("cpu", "cuda"):
+            raise ValueError(
+                f"'{name}' is on {tensor.device}; keep the model on the CPU or on a CUDA GPU, as "
+                "the step has its own copy on the machine's devices"
+            )
+        if first and tensor.device != found:
+            raise ValueError(
+                f"'{first}' is on {found} and '{name}' on {tensor.device}: move the model to one "
+                f"of them (model.to('{found}'))"
+            )
+        found, first = tensor.device, name
+    return found
+
+
+def stand_in(tensor: torch.Tensor) -> torch.Tensor:
+    """On the CPU, of no particular values, for one on a GPU."""
+    if not tensor.is_cuda:
+        return tensor
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+
+
+def refuse_autocast(device: torch.device) -> None:
+    """Raises RuntimeError where PyTorch would compute in other types than the trace shows."""
+    if device.type != "cpu" and any(map(torch.is_autocast_enabled, ("cpu", device.type))):
+        raise RuntimeError(
+            f"a training step of a model on {device} was called under torch.autocast, which is "
+            "followed for models on the CPU: keep the model there, or convert it "
+            "(model.to(torch.bfloat16))"
+        )
+
+
+def refuse_hosts(device: torch.device, devices: Sequence[Mapping[str, Any]]) -> None:
+    """Raises ValueError for a model on a GPU where a program's devices are none."""
+    if device.type == "cuda" and all(each["kind"] != "cuda" for each in devices):
+        names = ", ".join(each["name"] for each in devices)
+        raise ValueError(
+            f"the model is on {device}, and the machine has no GPU ({names}): give "
+            "machine='cuda:1', or move the model (model.cpu())"
+        )
+
+
+def refuse_checks(device: torch.device) -> None:
+    """Raises ValueError: PyTorch's own results on a GPU are rounded by its settings."""
+    if device.type != "cpu":
+        raise ValueError(
+            f"check= compares with eager PyTorch on the CPU, and the model is on {device}: check a "
+            "copy of it there (model.cpu()), or leave check= out"
+        )
+
+
+def mend_of(error: Exception, device: torch.device) -> str:
+    """What to do about an error of a trace whose stand-ins met tensors of a GPU."""
+    if device.type == "cpu" or "cuda" not in str(error):
+        return ""
+    return (
+        "; a step is traced on the CPU: of a GPU may be what the model holds as parameter or "
+        "buffer and what the step is called with, and others are made there by device=x.device"
+    )
+
+
+def tell_of_draws(device: torch.device) -> None:
+    users.warn(
+        f"the step draws random numbers (dropout), and its model is on {device}: they are those "
+        "of the CPU's generator, which torch.manual_seed sets, too, and others than PyTorch's on "
+        "a GPU"
+    )
