@@ -204,6 +204,8 @@ TEST_P(CudaConvolutions, AreSumsOfProducts) {
     ASSERT_EQ("", failure.message());
     EXPECT_EQ(expected, got) << steps;
   }
+  if (usesFakeCuda())
+    EXPECT_GT(fakeCudaGraphLaunches(), 0);
   EXPECT_EQ("", cudaMisuse());
 }
 
