@@ -82,7 +82,8 @@ def _is_native(jaxpr: core.Jaxpr, longest: int, is_inlined: bool = False) -> boo
 
 def _knows_all(eqn: Any) -> bool:
     """Whether a rule knows what an equation says: a later JAX may say more."""
-    known = _PARAMETERS.get(eqn.primitive.name, set())
+    # Where results lie is no matter of values.
+    known = _PARAMETERS.get(eqn.primitive.name, set()) | {"sharding", "out_sharding"}
     return all(name in known or value is None for name, value in eqn.params.items())
 
 

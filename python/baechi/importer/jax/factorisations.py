@@ -115,7 +115,7 @@ def lu(a):
     return lax.fori_loop(0, steps, eliminate, (a, pivots, order))
 
 
-def qr(a, *, full_matrices, pivoting, use_magma):
+def qr(a, *, full_matrices, pivoting=False, use_magma=None):
     """Q and R by Householder's reflections; R's diagonal has LAPACK's signs."""
     m, n = a.shape[-2:]
     steps, width = min(m, n), m if full_matrices else min(m, n)
