@@ -254,11 +254,11 @@ def test_tied_weights_and_a_loss_of_the_model():
 def test_a_limit_that_one_device_cannot_hold():
     x, y = support.vectors()
     model = support.Mlp(hidden=64)
-    with pytest.raises(tools.CompileError, match="56.00 KiB"):
+    with pytest.raises(tools.CompileError, match="50.00 KiB"):
         support.compile_step(
-            model, F.cross_entropy, support.sgd(model.parameters()), machine="host:1@56KiB"
+            model, F.cross_entropy, support.sgd(model.parameters()), machine="host:1@50KiB"
         )(x, y)
-    pair = Pair(model, support.sgd, machine="host:2@56KiB")
+    pair = Pair(model, support.sgd, machine="host:2@50KiB")
     pair.train(3, x, y)
 
 
