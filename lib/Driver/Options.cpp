@@ -9,6 +9,7 @@
 #include "Baechi/Driver/Options.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Placement/Io/Store.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <cerrno>
@@ -110,6 +111,18 @@ llvm::Error baechi::checkOptions(const OutputOptions &options) {
                      " would be an .npz archive that is not compressed: "
                      "leave '" +
                      suffix + "' off");
+  std::pair<llvm::StringRef, llvm::StringRef> files[] = {
+      {"--outputs", options.outputs},
+      {"--trace", options.trace},
+      {"--json", options.json},
+      {"--html", options.html},
+      {"--calibrate", options.calibrate}};
+  llvm::StringMap<llvm::StringRef> asked;
+  for (auto [option, file] : files)
+    if (auto [first, isNew] = asked.try_emplace(file, option);
+        !isNew && !file.empty() && file != "-")
+      return mistake(first->second + " and " + option + " name one file, '" +
+                     file + "': give each its own");
   if (llvm::Error error = checkAll(
           {options.outputs, options.trace, options.html, options.calibrate},
           checkWritable))

@@ -224,6 +224,9 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
       return failure();
     for (std::string &rule : rules) {
       auto [pattern, device] = StringRef(rule).rsplit('=');
+      if (device.empty())
+        return emitError(step.getLoc())
+               << "pins: '" << rule << "' names no device: give PATTERN=DEVICE";
       if (llvm::any_of(target->devices, [&](const placement::Device &each) {
             return each.name == device;
           }))

@@ -49,6 +49,8 @@ std::string readKind(const Cursor &at) {
 Machine readDevices(const Cursor &root) {
   Machine machine;
   Cursor devices = root["devices"];
+  if (devices.size() == 0)
+    devices.fail("is empty: a machine has one device at least");
   if (devices.size() > maxDevices)
     devices.fail(fmt::format("holds {} devices, more than {}", devices.size(),
                              maxDevices));
