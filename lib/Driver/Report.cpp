@@ -146,6 +146,9 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  *othersWork);
   else
     os << format(", %+.1f %%\n", percent(step - predictedNs(), predictedNs()));
+  if (measured.replayed)
+    os << "           predicted are operators one after the other; graphs run "
+          "those at once that need nothing of each other\n";
   if (roofline)
     os << "           " << roofline->textOf(step) << "\n";
   // Placers let transfers overlap computation; on the host a copy takes the
