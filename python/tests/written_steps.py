@@ -316,6 +316,53 @@ def two_axes(mesh: Any) -> Callable[..., Any]:
     return step
 
 
+def tensor_parallel(mesh: Any) -> Callable[..., Any]:
+    """Layers cut along columns, the batch along rows: each collective is of one axis, and the
+    results are of none."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(None, "columns"), P("columns", None), P("rows")),
+        out_specs=(P(None, "columns"), P("columns", None), P()),
+    )
+    def step(w: Any, v: Any, x: Any) -> Any:
+        def loss(w: Any, v: Any) -> Any:
+            made = lax.psum(jnp.tanh(x @ w) @ v, "columns")
+            return lax.pmean(jnp.mean(made**2), "rows")
+
+        value, (by_w, by_v) = jax.value_and_grad(loss, (0, 1))(w, v)
+        return w - 0.1 * by_w, v - 0.1 * by_v, value
+
+    return step
+
+
+def meshes(mesh: Any) -> Callable[..., Any]:
+    """One value cut along meshes that number the same axes otherwise, or have fewer."""
+    names = tuple(reversed(mesh.axis_names))
+    if isinstance(mesh, jax.sharding.AbstractMesh):
+        turned = jax.sharding.AbstractMesh(mesh.axis_sizes, names)
+    else:
+        turned = jax.sharding.Mesh(mesh.devices, names)
+
+    def numbered(x: Any) -> Any:
+        return x * (1 + lax.axis_index("rows") + 3 * lax.axis_index("columns"))
+
+    def by_rows(x: Any) -> Any:
+        return x * (1 + lax.axis_index("rows"))
+
+    def step(x: Any) -> Any:
+        scaled, cut = x * 2 + 1, {"in_specs": P("rows"), "check_vma": False}
+        both = P(("rows", "columns"))
+        return (
+            jax.shard_map(numbered, mesh=mesh, out_specs=both, **cut)(scaled),
+            jax.shard_map(numbered, mesh=turned, out_specs=both, **cut)(scaled),
+            jax.shard_map(by_rows, mesh=mesh, in_specs=P("rows"), out_specs=P("rows"))(scaled),
+        )
+
+    return step
+
+
 STEPS = {
     "sgd": Step(sgd, (parameters(), *batch()), 1),
     "gradient outside": Step(outside, (parameters(), *batch()), 1),
@@ -329,6 +376,10 @@ STEPS = {
     "loops": Step(loops, (parameters()["in"], batch()[0])),
     "scaled": Step(scaled, (parameters(), *batch()), 1),
     "around": Step(around, (parameters(), *batch())),
+    "tensor parallel": Step(
+        tensor_parallel, (parameters()["in"], parameters()["out"], batch()[0]), axes=TWO_AXES
+    ),
+    "meshes": Step(meshes, (batch()[0],), axes=TWO_AXES),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
 }
 

@@ -22,11 +22,21 @@ class UnknownForm(Exception):
     """A collective of a form that is not known; the message says which."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Mesh:
     """The axes that replicas are numbered by, the last one fastest."""
 
     axes: Mapping[str, int]
+
+    def __eq__(self, other: object) -> bool:
+        """Mappings are equal in any order of their axes, which number replicas otherwise."""
+        return isinstance(other, Mesh) and self._ordered() == other._ordered()
+
+    def __hash__(self) -> int:
+        return hash(self._ordered())
+
+    def _ordered(self) -> tuple[tuple[str, int], ...]:
+        return tuple(self.axes.items())
 
     @property
     def count(self) -> int:
@@ -141,8 +151,13 @@ def apply(mesh: Mesh, name: str, values: Sequence[Any], params: Mapping[str, Any
     if any(not isinstance(each, str) for each in names):
         raise UnknownForm("it is along a dimension, too: reduce that before")
     results: list[Any] = [None] * mesh.count
+    # Groups of the same values have the same results: what several axes make is one value.
+    made: dict[tuple[int, ...], Sequence[Any]] = {}
     for members in mesh.groups(names, groups):
-        made = RULES[name]([values[member] for member in members], **rest)
-        for member, result in zip(members, made, strict=True):
+        own = [values[member] for member in members]
+        key = tuple(map(id, own))
+        if key not in made:
+            made[key] = RULES[name](own, **rest)
+        for member, result in zip(members, made[key], strict=True):
             results[member] = result
     return results

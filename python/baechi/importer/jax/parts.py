@@ -78,7 +78,7 @@ class Elementwise:
     def __init__(self, compute: Callable[..., Any], operands: Sequence[Any]):
         self._compute, self.operands = compute, operands
         self._whole: Any = None
-        self._parts: dict[Spec, list[Any]] = {}
+        self._parts: dict[tuple[Spec, Mesh], list[Any]] = {}
 
     def whole(self) -> Any:
         if self._whole is None:
@@ -86,7 +86,7 @@ class Elementwise:
         return self._whole
 
     def split(self, spec: Spec, mesh: Mesh) -> list[Any]:
-        if spec not in self._parts:
+        if (spec, mesh) not in self._parts:
             parts = [
                 split(value, spec, mesh) if np.ndim(value) else [value] * mesh.count
                 for value in self.operands
@@ -96,8 +96,8 @@ class Elementwise:
                 at = spec.at(replica, mesh)
                 if at not in made:
                     made[at] = self._compute(*own)
-            self._parts[spec] = [made[spec.at(r, mesh)] for r in range(mesh.count)]
-        return self._parts[spec]
+            self._parts[spec, mesh] = [made[spec.at(r, mesh)] for r in range(mesh.count)]
+        return self._parts[spec, mesh]
 
     @property
     def ndim(self) -> int:

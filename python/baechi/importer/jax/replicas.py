@@ -223,7 +223,9 @@ class _Replicas(_Evaluator):
         name = eqn.primitive.name
         if name == "axis_index":
             axes = collectives.names_of(eqn.params)
-            return [[jax.numpy.int32(self.mesh.index(r, axes)) for r in self.members]]
+            numbers = [self.mesh.index(r, axes) for r in self.members]
+            made = {number: jax.numpy.int32(number) for number in numbers}
+            return [[made[number] for number in numbers]]
         if name in collectives.RULES:
             with _named(eqn):
                 return [self._exchanged(eqn, operand) for operand in operands]
