@@ -13,6 +13,19 @@ func.func @parameters(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}) -> 
 
 // -----
 
+// expected-error@below {{the step is called within its module, and its arguments would become others: take what calls it away}}
+func.func @called(%x: tensor<300x4xf32>) -> tensor<300x4xf32> {
+  %y = math.exp %x : tensor<300x4xf32>
+  return %y : tensor<300x4xf32>
+}
+func.func private @caller(%x: tensor<300x4xf32>) -> tensor<300x4xf32> {
+  // expected-note@below {{called here}}
+  %y = call @called(%x) : (tensor<300x4xf32>) -> tensor<300x4xf32>
+  return %y : tensor<300x4xf32>
+}
+
+// -----
+
 // expected-error@below {{can be cut; name the batch's arguments (split), or give a batch of at least 3 rows if 'x', of 1, is the batch}}
 func.func @single(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}, %x: tensor<1x300xf32> {baechi.name = "x"}) -> (tensor<300x300xf32>, tensor<1x300xf32>) {
   %zero = arith.constant 0.0 : f32

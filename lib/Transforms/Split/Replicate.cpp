@@ -52,7 +52,7 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
       : ReplicateBase(options), report(report) {}
 
   void runOnOperation() override {
-    FailureOr<func::FuncOp> step = findStepToCut(getOperation());
+    FailureOr<func::FuncOp> step = findStepToStore(getOperation());
     if (failed(step))
       return signalPassFailure();
     if (replicas < 2 || replicas > 64) {

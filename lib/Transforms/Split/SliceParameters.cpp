@@ -226,7 +226,7 @@ struct SliceParameters
   using SliceParametersBase::SliceParametersBase;
 
   void runOnOperation() override {
-    FailureOr<func::FuncOp> step = findStepToCut(getOperation());
+    FailureOr<func::FuncOp> step = findStepToStore(getOperation());
     if (failed(step))
       return signalPassFailure();
     auto replicas = (*step)->getAttrOfType<IntegerAttr>(kReplicas);

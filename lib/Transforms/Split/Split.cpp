@@ -115,7 +115,8 @@ struct Split : public baechi::impl::SplitBase<Split> {
       : SplitBase(options), report(report) {}
 
   void runOnOperation() override {
-    FailureOr<func::FuncOp> step = findStepToCut(getOperation());
+    FailureOr<func::FuncOp> step = stored ? findStepToStore(getOperation())
+                                          : findStepToCut(getOperation());
     if (failed(step))
       return signalPassFailure();
     PlanOptions options;

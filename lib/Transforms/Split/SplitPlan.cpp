@@ -164,6 +164,23 @@ FailureOr<func::FuncOp> split::findStepToCut(ModuleOp module) {
   return step;
 }
 
+FailureOr<func::FuncOp> split::findStepToStore(ModuleOp module) {
+  FailureOr<func::FuncOp> step = findStepToCut(module);
+  if (failed(step))
+    return failure();
+  std::optional<SymbolTable::UseRange> uses =
+      SymbolTable::getSymbolUses(*step, module);
+  if (uses && uses->empty())
+    return step;
+  InFlightDiagnostic diag =
+      step->emitError("the step is called within its module, and its arguments "
+                      "would become others: take what calls it away");
+  if (uses)
+    for (SymbolTable::SymbolUse use : *uses)
+      diag.attachNote(use.getUser()->getLoc()) << "called here";
+  return diag;
+}
+
 FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;

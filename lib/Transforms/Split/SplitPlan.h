@@ -75,6 +75,10 @@ struct SplitPlan {
 /// The step of \p module, where it is one block; an error where it is not.
 mlir::FailureOr<mlir::func::FuncOp> findStepToCut(mlir::ModuleOp module);
 
+/// The same where arguments and results become others: an error if something in
+/// the module calls the step.
+mlir::FailureOr<mlir::func::FuncOp> findStepToStore(mlir::ModuleOp module);
+
 struct PlanOptions {
   /// Pieces of what is chosen; below 2, only what a person asks for is cut.
   unsigned pieces = 0;
