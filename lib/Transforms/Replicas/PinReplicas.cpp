@@ -42,16 +42,24 @@ public:
 
   void pin() {
     for (Operation *op : operators)
-      if (std::optional<int32_t> device = deviceOf(op))
+      if (std::optional<int32_t> device = deviceOf(op);
+          device && !op->hasAttr(BaechiDialect::kPin)) {
         pinTo(op, *device);
+        byReplica.insert(op);
+      }
     SmallVector<Owned> all = collectOwned();
     chooseOwners(all);
     for (const Owned &owned : all) {
       for (int32_t argument : owned.arguments)
         if (!step.getArgAttr(argument, BaechiDialect::kPin))
           step.setArgAttr(argument, BaechiDialect::kPin, devices[owned.owner]);
-      for (Operation *updater : owned.updaters)
+      // A state that goes from replica to replica is where its next value is
+      // made, whosever that is.
+      for (Operation *updater : owned.updaters) {
+        if (byReplica.contains(updater))
+          updater->removeAttr(BaechiDialect::kPin);
         pinTo(updater, owned.owner);
+      }
     }
     // Once all updates have their owners: what several read goes to the first.
     for (const Owned &owned : all)
@@ -70,6 +78,13 @@ private:
   void pinTo(Operation *op, int32_t device) {
     if (!op->hasAttr(BaechiDialect::kPin))
       op->setAttr(BaechiDialect::kPin, devices[device]);
+  }
+
+  /// States of several replicas, which have them by themselves.
+  static bool arePinnedApart(Operation *a, Operation *b) {
+    Attribute here = a->getAttr(BaechiDialect::kPin);
+    Attribute there = b ? b->getAttr(BaechiDialect::kPin) : nullptr;
+    return here && there && here != there;
   }
 
   int64_t bytesOf(int32_t argument) {
@@ -117,7 +132,8 @@ private:
             !other && made && updatedBy.contains(made))
           other = updatedBy.lookup(made);
         if (other && bytesOf(*other) == bytesOf(id) &&
-            bytesOf(id) >= kLeastBytes)
+            bytesOf(id) >= kLeastBytes &&
+            !arePinnedApart(updater, updaterOf.lookup(*other)))
           classes.unionSets(id, *other);
       }
     llvm::MapVector<int32_t, Owned> byLeader;
@@ -201,6 +217,8 @@ private:
   SmallVector<Operation *> operators;
   ArrayRef<StringAttr> devices;
   int64_t replicas;
+  /// Pinned as their replica is, not as a person asks.
+  llvm::DenseSet<Operation *> byReplica;
 };
 
 struct PinReplicas : public baechi::impl::PinReplicasBase<PinReplicas> {
