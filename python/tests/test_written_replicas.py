@@ -170,6 +170,19 @@ print("equal")
 """
 
 
+def test_the_largest_of_nan_is_nan() -> None:
+    mesh = AbstractMesh((REPLICAS,), ("batch",))
+    step = jax.shard_map(
+        lambda x: (lax.pmax(x, "batch"), lax.pmin(x, "batch")),
+        mesh=mesh,
+        in_specs=P("batch"),
+        out_specs=P(),
+    )
+    x = np.float32([1, np.nan, 3, 2])
+    largest, least = baechi.jit(step, machine="host:2", **OPTIONS)(x)
+    assert np.isnan(largest).all() and np.isnan(least).all()
+
+
 def test_pmap_is_taken() -> None:
     """With parameters that are stacked for each replica, and with those that all share."""
     done = subprocess.run(

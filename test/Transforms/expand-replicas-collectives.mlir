@@ -77,9 +77,9 @@ func.func @others(%x: tensor<4x2xi32> {baechi.batched}) -> (tensor<8x2xi32>, ten
 // CHECK: math.absi
 // CHECK-NOT: math.absi
 // CHECK: return
-module attributes {mhlo.num_partitions = 2 : i32} {
+module attributes {mhlo.num_replicas = 2 : i32} {
   func.func @numbers() -> (tensor<4xi32>, tensor<4xi32>) {
-    %0 = "stablehlo.partition_id"() : () -> tensor<i32>
+    %0 = "stablehlo.replica_id"() : () -> tensor<i32>
     %e = tensor.empty() : tensor<4xi32>
     %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%0 : tensor<i32>) outs(%e : tensor<4xi32>) {
     ^bb0(%a: i32, %b: i32):
@@ -138,4 +138,28 @@ func.func @lowered(%x: tensor<4xi32> {baechi.batched}) -> (tensor<4xi32>, tensor
   %e = tensor.empty() : tensor<4xi32>
   %4 = linalg.broadcast ins(%3 : tensor<i32>) outs(%e : tensor<4xi32>) dimensions = [0]
   return %0, %4 : tensor<4xi32>, tensor<4xi32>
+}
+
+// -----
+
+// With partitions, the channel and use_global_device_ids say that it is those
+// which exchange; all of them are one replica.
+// CHECK-LABEL: func.func @partitions(
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0> : tensor<i32>
+// CHECK-DAG: %[[ONE:.*]] = arith.constant dense<1> : tensor<i32>
+// CHECK: %[[A:.*]] = arith.addi %[[ZERO]], %[[ZERO]]
+// CHECK: %[[B:.*]] = arith.addi %[[ONE]], %[[ZERO]]
+// CHECK: linalg.generic {{.*}} ins(%[[A]], %[[B]]
+module attributes {mhlo.num_partitions = 2 : i32} {
+  func.func @partitions() -> tensor<i32> {
+    %0 = "stablehlo.partition_id"() : () -> tensor<i32>
+    %1 = "stablehlo.replica_id"() : () -> tensor<i32>
+    %2 = arith.addi %0, %1 : tensor<i32>
+    %3 = "stablehlo.all_reduce"(%2) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+    ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+      %s = "stablehlo.add"(%a, %b) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      "stablehlo.return"(%s) : (tensor<i32>) -> ()
+    }) : (tensor<i32>) -> tensor<i32>
+    return %3 : tensor<i32>
+  }
 }

@@ -171,3 +171,50 @@ func.func @step(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
   %0 = call @called(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+module attributes {mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 2 : i32} {
+  // expected-error@below {{is a program of 2 replicas of 2 partitions: one of the two numbers must be 1 (mhlo.num_replicas, mhlo.num_partitions)}}
+  func.func @both(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+    %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%s) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 2 : i32} {
+  func.func @replicas(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+    // expected-error@below {{is between replicas, and the module has partitions (mhlo.num_partitions): give it a channel_handle and use_global_device_ids, or the module mhlo.num_replicas in place of those}}
+    %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%s) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_replicas = 2 : i32} {
+  func.func @channel(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+    // expected-error@below {{is between partitions, as it has a channel, and the module has replicas (mhlo.num_replicas): take the channel away, or give the module mhlo.num_partitions in place of those}}
+    %0 = "stablehlo.collective_permute"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+func.func @partition(%x: tensor<4xf32> {baechi.batched}) -> (tensor<4xf32>, tensor<i32>) {
+  // expected-error@below {{numbers partitions, and the module does not say that it has any: give it mhlo.num_partitions}}
+  %n = "stablehlo.partition_id"() : () -> tensor<i32>
+  %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %n : tensor<4xf32>, tensor<i32>
+}

@@ -31,9 +31,13 @@ static bool isOfStableHlo(Operation *op) {
   return op->getName().getDialectNamespace() == "stablehlo";
 }
 
+static bool isPartitionId(Operation *op) {
+  return op->getName().getStringRef() == "stablehlo.partition_id";
+}
+
 static bool isNumber(Operation *op) {
-  StringRef name = op->getName().getStringRef();
-  return name == "stablehlo.replica_id" || name == "stablehlo.partition_id";
+  return isPartitionId(op) ||
+         op->getName().getStringRef() == "stablehlo.replica_id";
 }
 
 static bool hasStableHlo(Operation *around) {
@@ -45,26 +49,68 @@ static bool hasStableHlo(Operation *around) {
       .wasInterrupted();
 }
 
-/// As the module says it, or as collectives name replicas.
-static int64_t countReplicas(func::FuncOp step) {
+namespace {
+/// StableHLO's processes are replicas of partitions. One of the numbers is 1
+/// here, and what is called a replica may be a partition.
+struct Processes {
   int64_t count = 1;
-  for (StringRef name : {"mhlo.num_replicas", "mhlo.num_partitions"})
-    if (auto said =
-            step->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(name);
-        said && said.getType().isSignlessInteger(32))
-      count = std::max(count, said.getInt());
-  if (count == 1)
-    step.walk(
-        [&](Operation *op) { count = std::max(count, replicasNamedBy(op)); });
-  return count;
+  enum { Replicas, Partitions, NotSaid } kind = NotSaid;
+};
+} // namespace
+
+/// As the module says it, or as collectives name replicas.
+static FailureOr<Processes> findProcesses(func::FuncOp step) {
+  auto said = [&](StringRef name) {
+    auto attr =
+        step->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(name);
+    return attr && attr.getType().isSignlessInteger(32) ? attr.getInt()
+                                                        : int64_t(1);
+  };
+  int64_t replicas = said("mhlo.num_replicas");
+  int64_t partitions = said("mhlo.num_partitions");
+  if (replicas > 1 && partitions > 1)
+    return step->emitError("is a program of ")
+           << replicas << " replicas of " << partitions
+           << " partitions: one of the two numbers must be 1 "
+              "(mhlo.num_replicas, mhlo.num_partitions)";
+  if (partitions > 1)
+    return Processes{partitions, Processes::Partitions};
+  if (replicas > 1)
+    return Processes{replicas, Processes::Replicas};
+  Processes named;
+  step.walk([&](Operation *op) {
+    named.count = std::max(named.count, replicasNamedBy(op));
+  });
+  return named;
+}
+
+/// An error where a collective is not among all the processes that there are:
+/// its channel and use_global_device_ids say among which (StableHLO's
+/// specification, "process groups").
+static LogicalResult checkProcesses(Operation *op, const Processes &processes) {
+  StringRef name = op->getName().stripDialect();
+  bool isPoint = name == "all_to_all" || name == "collective_permute";
+  bool hasChannel = op->hasAttr("channel_handle") || op->hasAttr("channel_id");
+  if (processes.kind == Processes::Partitions &&
+      !(isPoint ? hasChannel : op->hasAttr("use_global_device_ids")))
+    return op->emitOpError("is between replicas, and the module has partitions "
+                           "(mhlo.num_partitions): give it a channel_handle")
+           << (isPoint ? "" : " and use_global_device_ids")
+           << ", or the module mhlo.num_replicas in place of those";
+  if (processes.kind == Processes::Replicas && isPoint && hasChannel)
+    return op->emitOpError("is between partitions, as it has a channel, and "
+                           "the module has replicas (mhlo.num_replicas): take "
+                           "the channel away, or give the module "
+                           "mhlo.num_partitions in place of those");
+  return success();
 }
 
 namespace {
 class Expander {
 public:
-  Expander(func::FuncOp step, int64_t replicas)
-      : step(step), block(step.front()), replicas(replicas),
-        builder(step.getContext()) {}
+  Expander(func::FuncOp step, const Processes &processes)
+      : step(step), block(step.front()), processes(processes),
+        replicas(processes.count), builder(step.getContext()) {}
 
   LogicalResult run() {
     SmallVector<Operation *> written;
@@ -147,6 +193,8 @@ private:
     if (isNumber(op))
       return number(op);
     if (isOfStableHlo(op)) {
+      if (replicas > 1 && failed(checkProcesses(op, processes)))
+        return failure();
       for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
         FailureOr<Values> made = exchange(builder, op, index, of(operand));
         if (failed(made))
@@ -174,6 +222,13 @@ private:
   /// StableHLO's own numbers have no sign, and what its lowering makes of their
   /// readers casts them first.
   LogicalResult number(Operation *op) {
+    if (isPartitionId(op) && processes.kind == Processes::NotSaid &&
+        replicas > 1)
+      return op->emitOpError("numbers partitions, and the module does not say "
+                             "that it has any: give it mhlo.num_partitions");
+    // There is one of what the other kind of number is of.
+    bool isCounted =
+        isPartitionId(op) == (processes.kind == Processes::Partitions);
     SmallVector<Value> numbers(op->getResults());
     for (Operation *user : op->getUsers())
       if (isa<UnrealizedConversionCastOp>(user) && user->getNumResults() == 1) {
@@ -194,7 +249,8 @@ private:
         each.push_back(arith::ConstantOp::create(
             builder, op->getLoc(),
             DenseElementsAttr::get(
-                type, builder.getIntegerAttr(type.getElementType(), replica))));
+                type, builder.getIntegerAttr(type.getElementType(),
+                                             isCounted ? replica : 0))));
     }
     gone.push_back(op);
     return success();
@@ -275,6 +331,7 @@ private:
 
   func::FuncOp step;
   Block &block;
+  Processes processes;
   int64_t replicas;
   OpBuilder builder;
   /// Of values that replicas have for themselves, each one's.
@@ -295,12 +352,15 @@ struct ExpandReplicas
       return signalPassFailure();
     if (!hasStableHlo(*step))
       return markAllAnalysesPreserved();
-    int64_t replicas = countReplicas(*step);
-    if (replicas > 64) {
-      step->emitError("the step can have 1 to 64 replicas, not ") << replicas;
+    FailureOr<Processes> processes = findProcesses(*step);
+    if (failed(processes))
+      return signalPassFailure();
+    if (processes->count > 64) {
+      step->emitError("the step can have 1 to 64 replicas, not ")
+          << processes->count;
       return signalPassFailure();
     }
-    if (failed(Expander(*step, replicas).run()))
+    if (failed(Expander(*step, *processes).run()))
       signalPassFailure();
   }
 

@@ -31,10 +31,11 @@ def ExpandReplicas : Pass<"baechi-expand-replicas", "::mlir::ModuleOp"> {
     of them and of sums, stands there once. That an argument which all share gets
     another next value from each is an error.
 
-    N is `mhlo.num_replicas` or `mhlo.num_partitions` of the module, or what the
-    groups name. The step says it (`baechi.replicas`), and
-    `--baechi-replicate=replicas=N` takes it as it is. A step without operations
-    of StableHLO stays as it is.
+    N is `mhlo.num_replicas` or `mhlo.num_partitions` of the module, of which one
+    must be 1, or what the groups name; collectives must be among the processes
+    that there are (their channel, `use_global_device_ids`). The step says it
+    (`baechi.replicas`), and `--baechi-replicate=replicas=N` takes it as it is. A
+    step without operations of StableHLO stays as it is.
 
     ```mlir
     func.func @step(%w: tensor<8xf32> {baechi.updated_by = 0 : i64}, %g: tensor<8xf32> {baechi.batched}) -> tensor<8xf32> {
