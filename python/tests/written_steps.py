@@ -337,6 +337,38 @@ def tensor_parallel(mesh: Any) -> Callable[..., Any]:
     return step
 
 
+def moved(mesh: Any) -> Callable[..., Any]:
+    """A state that goes from replica to replica."""
+
+    @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("batch"), out_specs=(P("batch"), P()))
+    def step(state: Any) -> Any:
+        ring = [(i, (i + 1) % REPLICAS) for i in range(REPLICAS)]
+        return lax.ppermute(state * 0.9 + 1, "batch", ring), lax.psum(state.sum(), "batch")
+
+    return step
+
+
+def feedback(mesh: Any) -> Callable[..., Any]:
+    """Gradients of one bit; what is left of them is each replica's own."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=((P(), P("batch")), P("batch")),
+        out_specs=((P(), P("batch")), P()),
+        check_vma=False,
+    )
+    def step(state: Any, x: Any) -> Any:
+        w, left = state
+        loss, gradient = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+        gradient += left[0]
+        sent = jnp.sign(gradient) * jnp.mean(jnp.abs(gradient))
+        w = w - 0.1 * lax.pmean(sent, "batch")
+        return (w, (gradient - sent)[None]), lax.pmean(loss, "batch")
+
+    return step
+
+
 def meshes(mesh: Any) -> Callable[..., Any]:
     """One value cut along meshes that number the same axes otherwise, or have fewer."""
     names = tuple(reversed(mesh.axis_names))
@@ -378,6 +410,10 @@ STEPS = {
     "around": Step(around, (parameters(), *batch())),
     "tensor parallel": Step(
         tensor_parallel, (parameters()["in"], parameters()["out"], batch()[0]), axes=TWO_AXES
+    ),
+    "moved": Step(moved, (batch()[0],), 1),
+    "feedback": Step(
+        feedback, ((parameters()["in"], np.zeros((REPLICAS, 16, 32), np.float32)), batch()[0]), 1
     ),
     "meshes": Step(meshes, (batch()[0],), axes=TWO_AXES),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
