@@ -11,6 +11,7 @@ jax = pytest.importorskip("jax")
 
 import baechi  # noqa: E402
 import needs  # noqa: E402
+from baechi.importer.common.errors import ImportFailure  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")
 jnp, lax, nn, special = jax.numpy, jax.lax, jax.nn, jax.scipy.special
@@ -238,6 +239,8 @@ def test_derivatives_by_integers_are_of_jaxs_type():
         assert value == expected and (by_w == expected_by_w).all()
         assert by_labels.dtype == expected_by_labels.dtype == jax.dtypes.float0
         assert by_labels.shape == (3,)
+    with pytest.raises(ImportFailure, match="'none' is a float0, which has no values"):
+        baechi.jit(lambda none: 1.0, machine="host:1")(by_labels)
 
 
 def test_a_sharding_on_one_device_is_the_array():

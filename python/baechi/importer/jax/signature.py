@@ -100,6 +100,8 @@ def _as_init(name: str, leaf: Any, seed: int, by_shape: bool) -> init.Init:
     kind = getattr(leaf, "dtype", type(leaf))
     if kind is complex or jax.numpy.issubdtype(kind, np.complexfloating):
         raise ImportFailure(f"argument '{name}' is complex: give its real and imaginary part")
+    if kind == jax.dtypes.float0:
+        raise ImportFailure(f"argument '{name}' is a float0, which has no values: leave it out")
     if isinstance(leaf, jax.ShapeDtypeStruct) and by_shape:
         # JAX's own: without its x64 mode, 64 bits become 32.
         dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
