@@ -181,6 +181,11 @@ def test_a_callback_cannot_wait_for_its_own_step():
         step(jnp.ones(3))
 
 
+def test_functions_of_jaxs_own_have_the_line_of_their_call():
+    with pytest.warns(UserWarning, match=r"test_host_calls.py:\d+:\d+: lu in 'lu'"):
+        baechi.jit(jnp.linalg.inv, machine="host:1")(jnp.eye(90) + 1)
+
+
 def test_users_are_told_once():
     def f(x):
         with jax.named_scope("model"):

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +18,11 @@ from baechi.importer.common.locations import clean_name
 
 # Calls whose bodies are computed in place of them. What has control flow is one operation.
 _CALLS = {"jit", "pjit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"}
+
+_PACKAGE = pathlib.Path(__file__).resolve().parents[2]
+# A line of the user's is wanted, where JAX would name one of these.
+for _folder in ("importer", "jax"):
+    source_info_util.register_exclusion(str(_PACKAGE / _folder) + os.sep)
 
 
 def flatten(closed: core.ClosedJaxpr) -> core.ClosedJaxpr:
