@@ -207,7 +207,7 @@ def test_a_loop_is_told_to_be_written_out():
 
     free, expected = compiled("host:1", True)
     machine = f"host:1@{arena(free) * 75 // 100}+pool:64MiB"
-    words = "has a loop or a branch, .* written out .*unroll=True"
+    words = "has a loop, .* written out .*unroll=True"
     with pytest.raises(baechi.CompileError, match=words):
         compiled(machine, 1)
     fits, found = compiled(machine, True)

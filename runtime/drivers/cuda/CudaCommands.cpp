@@ -134,6 +134,11 @@ static void addMatrices(Accesses &accesses, const void *at, int64_t rows,
   auto begin = reinterpret_cast<uintptr_t>(at);
   if (stride == 0)
     batch = std::min<int64_t>(batch, 1);
+  // Batches that lie one before the other, from their first.
+  if (stride < 0) {
+    begin -= uintptr_t((batch - 1) * -stride * size);
+    stride = -stride;
+  }
   if (ld == columns || rows == 1) {
     addPieces(accesses, begin, rows * columns * size, batch, stride * size,
               writes);

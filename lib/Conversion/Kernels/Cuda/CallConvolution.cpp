@@ -10,6 +10,7 @@
 #include "Convolution.h"
 #include "LibraryCall.h"
 #include "Mapping.h"
+#include "Products.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -69,7 +70,7 @@ void baechi::callConvolution(OpBuilder &builder, func::FuncOp kernel,
                       ? convolution.filterElements() *
                             (convolution.type.getIntOrFloatBitWidth() / 8)
                       : 0;
-  func::FuncOp function = createPointerKernel(
+  func::FuncOp function = createProductFunction(
       builder, kernel, moved > 0 ? movedAt + moved : workspaceBytes);
   PointerCode emit(builder, loc, convolution.type);
   PointerCode bytes(builder, loc, builder.getI8Type());

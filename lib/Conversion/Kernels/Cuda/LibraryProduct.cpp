@@ -55,6 +55,10 @@ std::optional<LibraryProduct> baechi::matchLibraryProduct(func::FuncOp kernel) {
         product.others, [](auto &a, auto &b) { return a.size < b.size; });
     product.batch = *largest;
     product.others.erase(largest);
+    // Of a loop that runs backwards: the runtime takes batches for what lies
+    // behind their first matrix.
+    if (product.batch.a < 0 || product.batch.b < 0)
+      return std::nullopt;
   }
   int64_t calls = plan->operands.factors.size();
   for (const ProductLoop &loop : product.others)

@@ -61,8 +61,8 @@ void callProduct(mlir::OpBuilder &builder, mlir::func::FuncOp kernel,
 void launchProduct(mlir::OpBuilder &builder, mlir::func::FuncOp kernel,
                    const StridedProduct &product, Executor executor);
 
-/// createPointerKernel() of a product, which says how many bytes lie behind
-/// each pointer.
+/// createPointerKernel() of a product or a convolution, which says how many
+/// bytes lie behind each pointer: launches in it tell what they touch.
 mlir::func::FuncOp createProductFunction(mlir::OpBuilder &builder,
                                          mlir::func::FuncOp kernel,
                                          int64_t scratchBytes);
