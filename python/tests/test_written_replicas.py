@@ -263,6 +263,26 @@ def test_what_has_no_rule_is_refused() -> None:
     assert re.search(found, told) and "psum, pmean" in told
 
 
+@pytest.mark.parametrize(
+    "exchange, words",
+    [
+        (lambda x: lax.ppermute(x, "batch", [(0, 9)]), "names 9, and 4 are along its axes"),
+        (lambda x: lax.ppermute(x, "batch", [(0, 1), (2, 1)]), "a source or a target twice"),
+        (
+            lambda x: lax.pmax(x, "batch", axis_index_groups=[[0, 1]]),
+            "axis_index_groups leave replicas out",
+        ),
+    ],
+)
+def test_exchanges_of_another_number_are_refused(exchange: Any, words: str) -> None:
+    mesh = AbstractMesh((REPLICAS,), ("batch",))
+    step = jax.shard_map(
+        exchange, mesh=mesh, in_specs=P("batch"), out_specs=P("batch"), check_vma=False
+    )
+    with pytest.raises(ImportFailure, match=words):
+        baechi.jit(step, machine="host:2", **OPTIONS)(np.zeros(8, np.float32))
+
+
 def test_one_shard_map_within_another_is_refused() -> None:
     mesh = AbstractMesh((2, 2), ("rows", "columns"))
 

@@ -395,6 +395,35 @@ def meshes(mesh: Any) -> Callable[..., Any]:
     return step
 
 
+def permuted(mesh: Any) -> Callable[..., Any]:
+    """Numbers of replicas along several axes, in another order than the mesh's, and from the
+    end; a loop that asks for one of them."""
+    names = tuple(reversed(mesh.axis_names))
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=P(mesh.axis_names),
+        out_specs=(P(mesh.axis_names), P(mesh.axis_names), P(mesh.axis_names)),
+    )
+    def step(x: Any) -> Any:
+        ahead = lax.ppermute(x, names, [(i, (i + 1) % REPLICAS) for i in range(REPLICAS)])
+        back = lax.ppermute(x, mesh.axis_names, [(i, i - 1) for i in range(REPLICAS)])
+        return ahead, back, lax.all_to_all(x, names, 0, 0, tiled=True)
+
+    return step
+
+
+def counted(mesh: Any) -> Callable[..., Any]:
+    """A loop that asks for a replica's number along one of two axes."""
+
+    @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("rows"), out_specs=P("rows"))
+    def step(x: Any) -> Any:
+        return lax.scan(lambda c, i: (c + lax.axis_index("rows") * i, None), x, jnp.arange(3.0))[0]
+
+    return step
+
+
 STEPS = {
     "sgd": Step(sgd, (parameters(), *batch()), 1),
     "gradient outside": Step(outside, (parameters(), *batch()), 1),
@@ -415,6 +444,8 @@ STEPS = {
     "feedback": Step(
         feedback, ((parameters()["in"], np.zeros((REPLICAS, 16, 32), np.float32)), batch()[0]), 1
     ),
+    "permuted": Step(permuted, (batch()[0],), axes=TWO_AXES),
+    "counted": Step(counted, (batch()[0],), axes=TWO_AXES),
     "meshes": Step(meshes, (batch()[0],), axes=TWO_AXES),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
 }

@@ -113,8 +113,14 @@ def _all_to_all(
 
 
 def _ppermute(values: Sequence[Any], *, perm: Any, **_: Any) -> Sequence[Any]:
-    """What nobody sends to has zeros."""
-    source = {target: origin for origin, target in perm}
+    """What nobody sends to has zeros. As in JAX -1 is the last one."""
+    count = len(values)
+    for number in (each for pair in perm for each in pair):
+        if not -count <= number < count:
+            raise UnknownForm(f"its permutation names {number}, and {count} are along its axes")
+    source = {target % count: origin % count for origin, target in perm}
+    if not len(source) == len(set(source.values())) == len(perm):
+        raise UnknownForm("its permutation has a source or a target twice")
     return [
         values[source[number]] if number in source else jnp.zeros_like(value)
         for number, value in enumerate(values)
@@ -154,10 +160,14 @@ def apply(mesh: Mesh, name: str, values: Sequence[Any], params: Mapping[str, Any
     # Groups of the same values have the same results: what several axes make is one value.
     made: dict[tuple[int, ...], Sequence[Any]] = {}
     for members in mesh.groups(names, groups):
+        if name == "ppermute":  # in JAX its numbers are by the mesh, however axes are named
+            members = sorted(members)
         own = [values[member] for member in members]
         key = tuple(map(id, own))
         if key not in made:
             made[key] = RULES[name](own, **rest)
         for member, result in zip(members, made[key], strict=True):
             results[member] = result
+    if any(result is None for result in results):
+        raise UnknownForm("its axis_index_groups leave replicas out")
     return results

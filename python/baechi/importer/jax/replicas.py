@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 from jax._src import source_info_util  # the scopes and lines of equations
+from jax._src.core import NamedAxisEffect
 from jax.extend import core
 
 from baechi.common import users
@@ -149,7 +150,7 @@ class _Evaluator:
         made: dict[tuple[int, ...], Sequence[Any]] = {}
         results: list[Sequence[Any]] = []
         for replica, own in zip(self.members, _transposed(operands, len(self.members))):
-            key = tuple(map(id, own)) if not eqn.effects else (replica,)
+            key = (replica,) if _has_effects(eqn) else tuple(map(id, own))
             if key not in made:
                 with _named(eqn):
                     made[key] = _bind(eqn, params, [whole(value) for value in own])
@@ -259,11 +260,12 @@ class _Replicas(_Evaluator):
                 return lockstep.apply(eqn, operands, self.evaluate, len(self.members))
             except lockstep.Diverged as where:
                 raise _refused(eqn, str(where)) from None
-        by_number = any(_has(body, _is_index) for body in jaxprs.bodies(eqn))
+        asked = {axes for body in jaxprs.bodies(eqn) for axes in _indexed(body)}
         made: dict[tuple[int, ...], list[Values]] = {}
         results = []
         for replica, own in zip(self.members, _transposed(operands, len(self.members))):
-            key = (replica,) if by_number or eqn.effects else tuple(map(id, own))
+            numbers = [self.mesh.index(replica, axes) for axes in sorted(asked)]
+            key = (replica,) if _has_effects(eqn) else (*numbers, *map(id, own))
             if key not in made:
                 alone = _Replicas(self.mesh, [replica])
                 made[key] = lockstep.apply(eqn, [[v] for v in own], alone.evaluate, 1)
@@ -271,12 +273,22 @@ class _Replicas(_Evaluator):
         return _transposed(results, len(eqn.outvars))
 
 
+def _has_effects(eqn: Any) -> bool:
+    """Others than that it names axes."""
+    return any(not isinstance(effect, NamedAxisEffect) for effect in eqn.effects)
+
+
 def _is_collective(eqn: Any) -> bool:
     return eqn.primitive.name in collectives.RULES
 
 
-def _is_index(eqn: Any) -> bool:
-    return bool(eqn.primitive.name == "axis_index")
+def _indexed(jaxpr: core.Jaxpr) -> Iterator[tuple[str, ...]]:
+    """The axes that a body asks a replica's number along."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "axis_index":
+            yield collectives.names_of(eqn.params)
+        for body in jaxprs.bodies(eqn):
+            yield from _indexed(body)
 
 
 def _names_axes(eqn: Any, mesh: Mesh) -> bool:
