@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec as P
 
 import baechi
 from baechi.importer.common.errors import ImportFailure
-from written_steps import REPLICAS, STEPS, Step, loss_of, run, sgd, updated
+from written_steps import REPLICAS, STEPS, Step, abstract_mesh, loss_of, run, sgd, updated
 
 OPTIONS: dict[str, Any] = {"costs": "roofline", "budget": "0"}
 HERE = pathlib.Path(__file__).parent
@@ -39,7 +39,7 @@ def of_jax(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
 
 
 def _mesh(step: Step) -> AbstractMesh:
-    return AbstractMesh(tuple(step.axes.values()), tuple(step.axes))
+    return abstract_mesh(step.axes)
 
 
 def _compiled(step: Step, **options: Any) -> Any:
@@ -107,7 +107,7 @@ def test_replicas_have_devices_and_parameters_owners() -> None:
 
 
 def test_what_is_done_before_a_batch_is_cut_is_done_to_parts() -> None:
-    mesh = AbstractMesh((2,), ("batch",))
+    mesh = abstract_mesh({"batch": 2})
     mapped = jax.shard_map(
         lambda x: lax.psum(x.T @ x, "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
     )
@@ -124,7 +124,7 @@ def test_sums_are_those_of_replicas_in_pairs() -> None:
     x = (random.normal(size=(4, 1000)) * 10.0 ** random.integers(-8, 8, (4, 1000))).astype(
         np.float32
     )
-    mesh = AbstractMesh((4,), ("batch",))
+    mesh = abstract_mesh({"batch": 4})
     step = jax.shard_map(
         lambda x: lax.psum(x[0], "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
     )
@@ -171,7 +171,7 @@ print("equal")
 
 
 def test_the_largest_of_nan_is_nan() -> None:
-    mesh = AbstractMesh((REPLICAS,), ("batch",))
+    mesh = abstract_mesh({"batch": REPLICAS})
     step = jax.shard_map(
         lambda x: (lax.pmax(x, "batch"), lax.pmin(x, "batch")),
         mesh=mesh,
@@ -225,7 +225,7 @@ def _refused(step: Any, *args: Any) -> str:
 
 
 def _mapped(step: Any, out: Any = P("batch")) -> Any:
-    mesh = AbstractMesh((2,), ("batch",))
+    mesh = abstract_mesh({"batch": 2})
     return jax.shard_map(step, mesh=mesh, in_specs=P("batch"), out_specs=out, check_vma=False)
 
 
@@ -275,7 +275,7 @@ def test_what_has_no_rule_is_refused() -> None:
     ],
 )
 def test_exchanges_of_another_number_are_refused(exchange: Any, words: str) -> None:
-    mesh = AbstractMesh((REPLICAS,), ("batch",))
+    mesh = abstract_mesh({"batch": REPLICAS})
     step = jax.shard_map(
         exchange, mesh=mesh, in_specs=P("batch"), out_specs=P("batch"), check_vma=False
     )
@@ -284,7 +284,7 @@ def test_exchanges_of_another_number_are_refused(exchange: Any, words: str) -> N
 
 
 def test_one_shard_map_within_another_is_refused() -> None:
-    mesh = AbstractMesh((2, 2), ("rows", "columns"))
+    mesh = abstract_mesh({"rows": 2, "columns": 2})
 
     def inner(x: Any) -> Any:
         return jax.shard_map(
@@ -317,6 +317,6 @@ def test_pmap_without_devices_is_told() -> None:
 
 
 def test_another_number_of_replicas_is_refused() -> None:
-    step = sgd(AbstractMesh((4,), ("batch",)))
+    step = sgd(abstract_mesh({"batch": 4}))
     with pytest.raises(ValueError, match="replicas is 2, and the step is written for 4"):
         baechi.jit(step, machine="host:2", replicas=2, **OPTIONS)(*STEPS["sgd"].args)

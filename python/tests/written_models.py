@@ -17,11 +17,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
-from jax.sharding import AbstractMesh
 from jax.sharding import PartitionSpec as P
 
 import baechi
 from baechi import models
+from written_steps import abstract_mesh, auto
 
 _STATE = 2  # arguments before the batch: parameters and the optimizer's state
 
@@ -50,12 +50,14 @@ def difference(name: str) -> float:
         result = step(*args)  # gradients of shared parameters are those of all replicas
         return result._replace(loss=lax.pmean(result.loss, "batch"))
 
+    axes = {"batch": 2}
+
     def mapped(mesh: Any) -> Any:
         return jax.shard_map(replica, mesh=mesh, in_specs=specs, out_specs=P())
 
-    expected = jax.jit(mapped(jax.make_mesh((2,), ("batch",))))(*given)
+    expected = jax.jit(mapped(jax.make_mesh((2,), ("batch",), axis_types=auto(axes))))(*given)
     ours = baechi.jit(
-        mapped(AbstractMesh((2,), ("batch",))),
+        mapped(abstract_mesh(axes)),
         machine="host:2",
         donate_argnums=donated,
         costs="roofline",

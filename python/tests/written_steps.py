@@ -26,6 +26,15 @@ AXES = {"batch": 4}
 TWO_AXES = {"rows": 2, "columns": 2}
 
 
+def auto(axes: dict[str, int]) -> tuple[Any, ...]:
+    """Since JAX 0.10 axes are explicit where nothing is said: values would have their shardings."""
+    return (jax.sharding.AxisType.Auto,) * len(axes)
+
+
+def abstract_mesh(axes: dict[str, int]) -> Any:
+    return jax.sharding.AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=auto(axes))
+
+
 class Step(NamedTuple):
     """make: the step, of a mesh; carried: how many of its first arguments it returns anew."""
 
@@ -373,7 +382,7 @@ def meshes(mesh: Any) -> Callable[..., Any]:
     """One value cut along meshes that number the same axes otherwise, or have fewer."""
     names = tuple(reversed(mesh.axis_names))
     if isinstance(mesh, jax.sharding.AbstractMesh):
-        turned = jax.sharding.AbstractMesh(mesh.axis_sizes, names)
+        turned = abstract_mesh(dict(zip(names, mesh.axis_sizes, strict=True)))
     else:
         turned = jax.sharding.Mesh(mesh.devices, names)
 
@@ -463,10 +472,13 @@ def run(step: Step, function: Callable[..., Any]) -> list[Any]:
 
 if __name__ == "__main__":
     jax.config.update("jax_platforms", "cpu")
+    if hasattr(jax.config, "jax_raise_on_ppermute_sort_diff"):  # JAX 0.11: the order is meant
+        jax.config.update("jax_raise_on_ppermute_sort_diff", False)
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={REPLICAS}"
     made = {}
     for name, each in STEPS.items():
-        mesh = jax.make_mesh(tuple(each.axes.values()), tuple(each.axes))
+        sizes, types = tuple(each.axes.values()), auto(each.axes)
+        mesh = jax.make_mesh(sizes, tuple(each.axes), axis_types=types)
         for number, leaf in enumerate(run(each, jax.jit(each.make(mesh)))):
             made[f"{name}/{number}"] = np.asarray(leaf)
     np.savez(sys.argv[1], **made)

@@ -50,7 +50,7 @@ Machine readDevices(const Cursor &root) {
   Machine machine;
   Cursor devices = root["devices"];
   if (devices.size() == 0)
-    devices.fail("is empty: a machine has one device at least");
+    devices.fail("the machine has no device: list at least one");
   if (devices.size() > maxDevices)
     devices.fail(fmt::format("holds {} devices, more than {}", devices.size(),
                              maxDevices));

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -60,11 +60,16 @@ def apply(eqn: Any, operands: Sequence[Any]) -> list[Any]:
             body = _body(eqn)
             closed = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
             return evaluate_closed(closed, operands)
-        bound = eqn.primitive.get_bind_params(eqn.params)
-        # Since JAX 0.10 functions are among the parameters.
-        functions, parameters = bound if isinstance(bound, tuple) else ((), bound)
-        made = eqn.primitive.bind(*functions, *operands, **parameters)
-        return list(made) if eqn.primitive.multiple_results else [made]
+        return bind(eqn, eqn.params, operands)
+
+
+def bind(eqn: Any, params: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
+    """An equation's primitive with these parameters."""
+    bound = eqn.primitive.get_bind_params(dict(params))
+    # Since JAX 0.10 functions are among the parameters.
+    functions, parameters = bound if isinstance(bound, tuple) else ((), bound)
+    made = eqn.primitive.bind(*functions, *operands, **parameters)
+    return list(made) if eqn.primitive.multiple_results else [made]
 
 
 def is_call(eqn: Any) -> bool:

@@ -153,7 +153,7 @@ class _Evaluator:
             key = (replica,) if _has_effects(eqn) else tuple(map(id, own))
             if key not in made:
                 with _named(eqn):
-                    made[key] = _bind(eqn, params, [whole(value) for value in own])
+                    made[key] = jaxprs.bind(eqn, params, [whole(value) for value in own])
             results.append(made[key])
         return _transposed(results, len(eqn.outvars))
 
@@ -193,7 +193,7 @@ class _Step(_Evaluator):
         return [[whole(v)] for [v] in self.evaluate(jaxpr, consts, args)]
 
     def _replicated(self, eqn: Any, operands: list[Any]) -> list[Any]:
-        manual = eqn.params["manual_axes"]
+        manual = eqn.params.get("newly_manual_axes", eqn.params.get("manual_axes"))  # before 0.10
         mesh = Mesh({n: size for n, size in eqn.params["mesh"].shape.items() if n in manual})
         body: core.Jaxpr = eqn.params["jaxpr"]
         args = []
@@ -323,12 +323,6 @@ def _refused(eqn: Any, reason: str) -> ImportFailure:
 def _transposed(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
     """The columns of some rows, `count`, also where there are no rows."""
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
-
-
-def _bind(eqn: Any, params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
-    functions, parameters = eqn.primitive.get_bind_params(params)
-    made = eqn.primitive.bind(*functions, *operands, **parameters)
-    return list(made) if eqn.primitive.multiple_results else [made]
 
 
 @contextlib.contextmanager
