@@ -33,7 +33,7 @@ def apply(eqn: Any, operands: list[Values], evaluate: Evaluate, count: int) -> l
 
 
 def _scan(params: Any, operands: list[Values], evaluate: Evaluate, count: int) -> list[Values]:
-    constants, carried = params["num_consts"], params["num_carry"]
+    constants, carried = _counts(params)
     consts, rest = operands[:constants], operands[constants:]
     start, xs = rest[:carried], rest[carried:]
     own = _patterns(xs)
@@ -59,6 +59,14 @@ def _scan(params: Any, operands: list[Values], evaluate: Evaluate, count: int) -
     patterns = _fixed_point(_patterns(start), found, run)
     last, ys = run(patterns, found)
     return [*_spread(last, patterns), *_spread(ys, found[carried:])]
+
+
+def _counts(params: Any) -> tuple[int, int]:
+    """How many constants a scan has, and how many values it carries."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].unpack()  # since JAX 0.11
+    return len(list(consts.vals)), len(list(carry.vals))
 
 
 def _while(params: Any, operands: list[Values], evaluate: Evaluate, count: int) -> list[Values]:
