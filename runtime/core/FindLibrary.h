@@ -8,6 +8,7 @@
 #ifndef BAECHI_RUNTIME_CORE_FINDLIBRARY_H
 #define BAECHI_RUNTIME_CORE_FINDLIBRARY_H
 
+#include <dlfcn.h>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,20 @@ std::vector<std::string> libraryFolders();
 /// `why` then says what the loader says of the last one.
 void *findLibrary(const char *variable, const std::vector<std::string> &names,
                   std::string &why);
+
+/// Finds the functions of a library.
+struct FindFunctions {
+  void *library;
+  /// The first that it does not have; null: it has all.
+  const char *missing = nullptr;
+
+  template <typename Function>
+  void operator()(Function &function, const char *name) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    if (!function && !missing)
+      missing = name;
+  }
+};
 
 } // namespace baechi::runtime
 

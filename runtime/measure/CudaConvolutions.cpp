@@ -134,14 +134,6 @@ static bool areNear(const Convolution &convolution,
   return away <= toleranceOf(convolution) * largest;
 }
 
-static CodeTime summarize(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return {
-      std::llround(quantileOf(samples, 0.5)),
-      std::llround((quantileOf(samples, 0.75) - quantileOf(samples, 0.25)) / 2),
-      int64_t(samples.size())};
-}
-
 Problem Search::search(CudaDevice &device, Stopwatch &watch,
                        const ConvolutionCandidate &candidate, char *arena,
                        ConvolutionTimes &times) {
@@ -225,11 +217,8 @@ Expected<std::vector<ConvolutionTimes>> baechi::runtime::searchCudaConvolutions(
     const ProductSearchOptions &options, std::function<void(size_t)> progress) {
   if (options.mostAlgorithms < 1 || options.samples < 1)
     return Error("convolutions are timed with at least one engine and sample");
-  Program program;
-  DeviceInfo &device = program.devices.emplace_back();
-  device.name = "cuda0";
-  device.kind = "cuda";
-  device.entry = "runSearch";
+  Program program = searchProgram();
+  DeviceInfo &device = program.devices.front();
   for (const ConvolutionCandidate &each : convolutions) {
     device.operators.push_back({each.name, "", 0, 0});
     device.arenaBytes = std::max(device.arenaBytes, placesOf(each).back());

@@ -13,7 +13,6 @@
 #include "measure/SearchTools.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
@@ -118,15 +117,13 @@ Problem Search::search(CudaDevice &device, Stopwatch &watch, Product product,
   for (Stopwatch::Repeats &each : repeats)
     watch.release(each);
   for (size_t i = 0; i < proposals.size() && !problem; ++i) {
-    std::sort(samples[i].begin(), samples[i].end());
-    auto median = std::llround(quantileOf(samples[i], 0.5));
+    CodeTime time = summarize(samples[i]);
     // Of equals the library's favourite.
-    if (i > 0 && median >= best.medianNs)
+    if (i > 0 && time.medianNs >= best.medianNs)
       continue;
-    best.medianNs = median;
-    best.spreadNs = std::llround(
-        (quantileOf(samples[i], 0.75) - quantileOf(samples[i], 0.25)) / 2);
-    best.samples = options.samples;
+    best.medianNs = time.medianNs;
+    best.spreadNs = time.spreadNs;
+    best.samples = time.samples;
     best.workspaceBytes = int64_t(proposals[i].workspaceBytes);
     std::copy(proposals[i].algorithm.begin(), proposals[i].algorithm.end(),
               best.algorithm.begin());
@@ -139,11 +136,8 @@ Expected<std::vector<ProductTime>> baechi::runtime::searchCudaProducts(
     const ProductSearchOptions &options, std::function<void(size_t)> progress) {
   if (options.mostAlgorithms < 1 || options.samples < 1)
     return Error("products are timed with at least one algorithm and sample");
-  Program program;
-  DeviceInfo &device = program.devices.emplace_back();
-  device.name = "cuda0";
-  device.kind = "cuda";
-  device.entry = "runSearch";
+  Program program = searchProgram();
+  DeviceInfo &device = program.devices.front();
   for (const Product &product : products) {
     device.operators.push_back({"product of " + std::to_string(product.m) +
                                     " x " + std::to_string(product.n) + " x " +

@@ -45,9 +45,26 @@ Problem baechi::runtime::fillNumbers(CudaDevice &device, int64_t type, char *to,
   return problem ? problem : device.check(device.awaitStream(), what);
 }
 
-double baechi::runtime::quantileOf(const std::vector<double> &sorted,
-                                   double share) {
+/// Of sorted samples.
+static double quantileOf(const std::vector<double> &sorted, double share) {
   return sorted[size_t(std::lround(share * double(sorted.size() - 1)))];
+}
+
+CodeTime baechi::runtime::summarize(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return {
+      std::llround(quantileOf(samples, 0.5)),
+      std::llround((quantileOf(samples, 0.75) - quantileOf(samples, 0.25)) / 2),
+      int64_t(samples.size())};
+}
+
+Program baechi::runtime::searchProgram() {
+  Program program;
+  DeviceInfo &device = program.devices.emplace_back();
+  device.name = "cuda0";
+  device.kind = "cuda";
+  device.entry = "runSearch";
+  return program;
 }
 
 static std::mutex oneSearch;

@@ -8,6 +8,7 @@
 #ifndef BAECHI_RUNTIME_MEASURE_SEARCHTOOLS_H
 #define BAECHI_RUNTIME_MEASURE_SEARCHTOOLS_H
 
+#include "Baechi/Runtime/CudaConvolutions.h"
 #include "Baechi/Runtime/Program.h"
 #include "drivers/cuda/CudaDevice.h"
 
@@ -26,11 +27,13 @@ inline int64_t alignForSearch(int64_t bytes) {
 Problem fillNumbers(cuda::CudaDevice &device, int64_t type, char *to,
                     int64_t bytes);
 
-/// Of sorted samples.
-double quantileOf(const std::vector<double> &sorted, double share);
+/// Median and spread.
+CodeTime summarize(std::vector<double> samples);
 
-/// Runs `step`, whose operators `program` has, as the only step of a program of
-/// one GPU.
+/// A program of one GPU for `runSearch`, without operators yet.
+Program searchProgram();
+
+/// Runs `step`, whose operators `program` has, as its only step.
 Error runSearch(const Program &program,
                 std::function<int32_t(baechi_context *, char *)> step);
 

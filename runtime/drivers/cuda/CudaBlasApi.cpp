@@ -10,10 +10,6 @@
 #include "core/FindLibrary.h"
 #include "core/LoadOnce.h"
 
-#include <dlfcn.h>
-
-#include <type_traits>
-
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
@@ -35,20 +31,14 @@ static Expected<BlasApi> load() {
     return Error(why + "; install it (pip install nvidia-cublas), or name its "
                        "file in BAECHI_CUBLASLT_LIBRARY");
   BlasApi api;
-  const char *missing = nullptr;
-  auto find = [&](auto &function, const char *name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(library, name));
-    if (!function && !missing)
-      missing = name;
-  };
+  FindFunctions find{library};
   find(api.statusName, "cublasLtGetStatusName");
   find(api.version, "cublasLtGetVersion");
 #define F(member, symbol, parameters) find(api.member, symbol);
   BAECHI_CUBLASLT_FUNCTIONS(F)
 #undef F
-  if (missing)
-    return Error(std::string("it has no function ") + missing +
+  if (find.missing)
+    return Error(std::string("it has no function ") + find.missing +
                  "; name the file of cuBLASLt 12 or newer in "
                  "BAECHI_CUBLASLT_LIBRARY");
   return api;

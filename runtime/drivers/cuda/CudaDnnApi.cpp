@@ -10,10 +10,6 @@
 #include "core/FindLibrary.h"
 #include "core/LoadOnce.h"
 
-#include <dlfcn.h>
-
-#include <type_traits>
-
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
@@ -25,20 +21,14 @@ static Expected<DnnApi> load() {
                        "file in BAECHI_CUDNN_LIBRARY, or compile with "
                        "--cuda-convolutions=generated");
   DnnApi api;
-  const char *missing = nullptr;
-  auto find = [&](auto &function, const char *name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(library, name));
-    if (!function && !missing)
-      missing = name;
-  };
+  FindFunctions find{library};
   find(api.statusName, "cudnnGetErrorString");
   find(api.version, "cudnnGetVersion");
 #define F(member, symbol, parameters) find(api.member, symbol);
   BAECHI_CUDNN_FUNCTIONS(F)
 #undef F
-  if (missing)
-    return Error(std::string("it has no function ") + missing +
+  if (find.missing)
+    return Error(std::string("it has no function ") + find.missing +
                  "; name the file of cuDNN 9 in BAECHI_CUDNN_LIBRARY");
   return api;
 }

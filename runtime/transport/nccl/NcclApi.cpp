@@ -10,8 +10,6 @@
 #include "core/FindLibrary.h"
 #include "core/LoadOnce.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 using namespace baechi::runtime;
@@ -35,20 +33,14 @@ static Expected<Api> load() {
   if (!library)
     return refuse(why);
   Api api;
-  const char *missing = nullptr;
-  auto find = [&](auto &function, const char *symbol) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(library, symbol));
-    if (!function && !missing)
-      missing = symbol;
-  };
+  FindFunctions find{library};
 #define F(member, symbol, parameters) find(api.member, symbol);
   BAECHI_NCCL_FUNCTIONS(F)
 #undef F
   find(api.getErrorString, "ncclGetErrorString");
   find(api.getLastError, "ncclGetLastError");
-  if (missing)
-    return refuse(std::string("it has no function ") + missing +
+  if (find.missing)
+    return refuse(std::string("it has no function ") + find.missing +
                   ", which NCCL has since 2.14");
   return api;
 }

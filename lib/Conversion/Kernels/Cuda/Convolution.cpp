@@ -29,11 +29,9 @@ constexpr size_t kMostSpaces = BAECHI_CUDA_MOST_SPACES;
 constexpr size_t kMostDims = 2 + kMostSpaces;
 constexpr int64_t kLeastWorkspace = 1 << 16;
 
-/// A loop, with how far it moves in the images, in the other operand and in the
-/// result; size 1: there is none.
-struct Loop {
-  int64_t size = 1, image = 0, other = 0, result = 0;
-};
+/// A loop, with how far it moves in the images (a), in the other operand (b)
+/// and in the result (c); size 1: there is none.
+using Loop = ProductLoop;
 
 /// A dimension of space: the loop through the images' results (or their
 /// gradient), and the one through the window.
@@ -49,7 +47,7 @@ struct Loops {
   SmallVector<Space> spaces;
   /// Through images and result; images and the other operand; the other operand
   /// and the result; all.
-  SmallVector<Loop> ofResult, summed, ofOther, groups;
+  ProductLoops ofResult, summed, ofOther, groups;
 };
 
 /// The contraction of a kernel that is nothing else.
@@ -58,25 +56,6 @@ linalg::GenericOp contractionOf(func::FuncOp kernel) {
     if (matchContraction(op))
       return op;
   return {};
-}
-
-/// Merges loops that run through all operands as one.
-void merge(SmallVectorImpl<Loop> &loops) {
-  auto isOuterOf = [](const Loop &outer, const Loop &inner) {
-    return outer.image == inner.image * inner.size &&
-           outer.other == inner.other * inner.size &&
-           outer.result == inner.result * inner.size;
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t o = 0; o < loops.size() && !changed; ++o)
-      for (size_t i = 0; i < loops.size() && !changed; ++i)
-        if (o != i && isOuterOf(loops[o], loops[i])) {
-          loops[i].size *= loops[o].size;
-          loops.erase(loops.begin() + o);
-          changed = true;
-        }
-  }
 }
 
 /// The factors of loops in a dimension of the images; nothing where it is
@@ -125,12 +104,12 @@ std::optional<Loops> sortLoops(linalg::GenericOp op, bool &swapped) {
     return std::nullopt;
   auto resultType = cast<RankedTensorType>(op.getResult(0).getType());
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  SmallVector<Loop> all(sizes.size());
+  ProductLoops all(sizes.size());
   for (size_t i = 0; i < sizes.size(); ++i)
     all[i] = {sizes[i], image->strides[i], rest->strides[i], 0};
   int64_t stride = 1;
   for (int64_t dim = resultType.getRank() - 1; dim >= 0; --dim) {
-    all[resultMap.getDimPosition(dim)].result = stride;
+    all[resultMap.getDimPosition(dim)].c = stride;
     stride *= resultType.getDimSize(dim);
   }
 
@@ -157,7 +136,7 @@ std::optional<Loops> sortLoops(linalg::GenericOp op, bool &swapped) {
     space.window = all[summed.first];
     space.step = placed.second;
     space.dilation = summed.second;
-    space.stride = space.place.image / space.step;
+    space.stride = space.place.a / space.step;
   }
   for (auto [i, loop] : llvm::enumerate(all)) {
     if (inSpace.contains(i) || loop.size == 1)
@@ -181,16 +160,16 @@ bool setSpaces(Loops &loops, bool ofFilters) {
       std::swap(space.step, space.dilation);
     }
   for (auto *each : {&loops.ofResult, &loops.summed, &loops.ofOther})
-    merge(*each);
-  SmallVector<Loop> &batch = ofFilters ? loops.summed : loops.ofResult;
-  SmallVector<Loop> &channels = ofFilters ? loops.ofResult : loops.summed;
+    collapseLoops(*each);
+  ProductLoops &batch = ofFilters ? loops.summed : loops.ofResult;
+  ProductLoops &channels = ofFilters ? loops.ofResult : loops.summed;
   // Dimensions of space with windows of one pixel.
   while (batch.size() > 1 && loops.spaces.size() < kMostSpaces) {
     auto *inner = llvm::min_element(
-        batch, [](const Loop &a, const Loop &b) { return a.image < b.image; });
+        batch, [](const Loop &a, const Loop &b) { return a.a < b.a; });
     Space &space = loops.spaces.emplace_back();
     space.place = *inner;
-    space.stride = inner->image;
+    space.stride = inner->a;
     batch.erase(inner);
   }
   llvm::stable_sort(loops.spaces, [](const Space &a, const Space &b) {
@@ -341,8 +320,8 @@ baechi::matchConvolution(func::FuncOp kernel) {
   Loop channels = only(ofFilters ? loops->ofResult : loops->summed);
   Loop kinds = only(loops->ofOther), groups = only(loops->groups);
   // The operand, or the result, that holds filters, and the other one.
-  int64_t Loop::*ofFilter = ofFilters ? &Loop::result : &Loop::other;
-  int64_t Loop::*ofPlace = ofFilters ? &Loop::other : &Loop::result;
+  int64_t Loop::*ofFilter = ofFilters ? &Loop::c : &Loop::b;
+  int64_t Loop::*ofPlace = ofFilters ? &Loop::b : &Loop::c;
 
   LibraryConvolution found;
   baechi_cuda_convolution &to = found.description;
@@ -350,12 +329,12 @@ baechi::matchConvolution(func::FuncOp kernel) {
   to.spaces = loops->spaces.size();
   size_t dims = 2 + to.spaces;
   to.images.sizes[0] = to.results.sizes[0] = batch.size;
-  to.images.strides[0] = batch.image;
+  to.images.strides[0] = batch.a;
   to.results.strides[0] = batch.*ofPlace;
   to.filters.sizes[1] = channels.size;
   to.filters.strides[1] = channels.*ofFilter;
-  if (!setChannels(to.images, 1, channels.size, channels.image, groups.size,
-                   groups.image) ||
+  if (!setChannels(to.images, 1, channels.size, channels.a, groups.size,
+                   groups.a) ||
       !setChannels(to.filters, 0, kinds.size, kinds.*ofFilter, groups.size,
                    groups.*ofFilter) ||
       !setChannels(to.results, 1, kinds.size, kinds.*ofPlace, groups.size,
