@@ -14,40 +14,15 @@ _REASON = "onnx and torch-mlir are not installed; run scripts/torch-env"
 onnx = pytest.importorskip("onnx", reason=_REASON)
 pytest.importorskip("torch_mlir", reason=_REASON)
 
-from onnx import helper, numpy_helper, parser  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 import baechi.onnx  # noqa: E402
 from baechi.importer.common.errors import ImportFailure, UnsupportedOperations  # noqa: E402
+from onnx_models import compare, compile, model, random  # noqa: E402
 
 needs_tools = needs.tool("baechi-run")
 NAN = np.nan
-
-
-def model(opset, text, **constants):
-    made = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
-    for name, value in constants.items():
-        made.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
-    return made
-
-
-def random(*shape):
-    return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
-
-
-def compile(made):
-    return baechi.onnx.compile(made, costs="roofline", budget="0")
-
-
-def compare(made, expected=None, **given):
-    if expected is None:
-        expected = ReferenceEvaluator(made).run(None, given)
-    results = compile(made)(**given)
-    for result, right in zip(
-        results if isinstance(results, tuple) else (results,), expected, strict=True
-    ):
-        assert (result.dtype, result.shape) == (right.dtype, right.shape)
-        np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
 
 
 @needs_tools

@@ -6,7 +6,7 @@ the operators' own definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 import onnx
@@ -23,12 +23,17 @@ _MOST_PASSES = 64
 _ON_VALUES = "how large its result is depends on values, and sizes are fixed: use Where instead"
 
 
-def expand(model: onnx.ModelProto, file: str) -> None:
-    """Replaces such nodes, in place; the model's types must be inferred. Raises
-    UnsupportedOperations for those that would be computed otherwise."""
+def expand(model: onnx.ModelProto, file: str, unsettled: Collection[str] = ()) -> None:
+    """Replaces such nodes, in place; the model's types must be inferred. Of the initializers
+    that are `unsettled` no value is used. Raises UnsupportedOperations for those that would
+    be computed otherwise."""
     graph = model.graph
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    constants = {
+        tensor.name: numpy_helper.to_array(tensor)
+        for tensor in graph.initializer
+        if tensor.name not in unsettled
+    }
     values = [*graph.input, *graph.value_info, *graph.output]
     types = {value.name: value.type.tensor_type.elem_type for value in values}
     types |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -9,14 +9,17 @@ import onnx
 from onnx import helper, inliner, shape_inference, version_converter
 
 from baechi.importer.common.errors import ImportFailure
+from baechi.importer.onnx.graph import every_node
 
 # From this opset on the operators are those that the importer knows.
 _OPSET = 13
 # Operators with a definition by others that torch-mlir lacks, or has otherwise.
 _FUNCTIONS = (
-    "AffineGrid",
+    "Attention",
     "CenterCropPad",
     "NegativeLogLikelihoodLoss",
+    "RMSNormalization",
+    "RotaryEmbedding",
     "SoftmaxCrossEntropyLoss",
 )
 
@@ -60,17 +63,51 @@ def _flattened(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     ]
 
 
+def inline_functions(model: onnx.ModelProto, file: str) -> onnx.ModelProto:
+    """The model's own functions by their nodes; the sizes must be fixed."""
+    if not model.functions:
+        return model
+    _give_defaults(model)
+    try:
+        whole = inliner.inline_local_functions(_typed(model), convert_version=True)
+    except Exception as error:  # the inliner raises RuntimeError of its own C++ errors
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no reason given"
+        raise ImportFailure(
+            f"{file}: the model's functions cannot be inlined: {reason}; inline them by "
+            "onnx.inliner, or export the model without them"
+        ) from error
+    del whole.graph.value_info[:]
+    return whole
+
+
+def _give_defaults(model: onnx.ModelProto) -> None:
+    """Calls get the attributes that they leave out; ONNX's inliner forgets them."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    for nodes in (model.graph, *model.functions):
+        for node in every_node(nodes):
+            if called := functions.get((node.domain, node.op_type, node.overload)):
+                present = {attribute.name for attribute in node.attribute}
+                missing = [a for a in called.attribute_proto if a.name not in present]
+                node.attribute.extend(missing)
+
+
 def inline(model: onnx.ModelProto) -> onnx.ModelProto:
     """Such operators by their definitions; the sizes must be fixed."""
-    if not any(n.op_type in _FUNCTIONS and n.domain in ("", "ai.onnx") for n in model.graph.node):
+    if not any(
+        n.op_type in _FUNCTIONS and n.domain in ("", "ai.onnx") for n in every_node(model.graph)
+    ):
         return model
+    names = [("", name) for name in _FUNCTIONS]
+    whole = inliner.inline_selected_functions(_typed(model), names, inline_schema_functions=True)
+    del whole.graph.value_info[:]
+    return whole
+
+
+def _typed(model: onnx.ModelProto) -> onnx.ModelProto:
     model = shape_inference.infer_shapes(model, data_prop=True)
     # The inliner looks for types there alone.
     model.graph.value_info.extend(
         helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         for tensor in model.graph.initializer
     )
-    names = [("", name) for name in _FUNCTIONS]
-    model = inliner.inline_selected_functions(model, names, inline_schema_functions=True)
-    del model.graph.value_info[:]
     return model
