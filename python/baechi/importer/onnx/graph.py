@@ -17,9 +17,10 @@ from onnx.reference import ReferenceEvaluator
 from baechi.importer.common.errors import ImportFailure
 
 # Larger constants are not folded: they are data, no shapes.
-_MOST_FOLDED = 4096
+MOST_FOLDED = 4096
 # Weights are lifted from this many elements on.
 _FEWEST_LIFTED = 2
+_NEW_EACH_TIME = ("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike")
 _HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 _FLOATING = (*_HALVES, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 # Inputs that must be known when the graph is lowered, by operator.
@@ -36,6 +37,12 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Gives the inputs' named dimensions (`batch`) their sizes. Raises
     ImportFailure for those that are missing, and for names that no input has."""
     initializers = {tensor.name for tensor in model.graph.initializer}
+    for value in [*model.graph.input, *model.graph.output]:
+        if (kind := value.type.WhichOneof("value")) not in ("tensor_type", None):
+            raise ImportFailure(
+                f"'{value.name}' is a {kind.removesuffix('_type')}, and only tensors go in and "
+                "out: give its elements names of their own"
+            )
     wanted = {}
     known = []
     for value in model.graph.input:
@@ -119,16 +126,12 @@ def fold(model: onnx.ModelProto, unsettled: Collection[str] = ()) -> onnx.ModelP
     while True:
         model = shape_inference.infer_shapes(model, data_prop=True)
         graph = model.graph
-        known = {
-            tensor.name: numpy_helper.to_array(tensor)
-            for tensor in graph.initializer
-            if int(np.prod(tensor.dims)) <= _MOST_FOLDED and tensor.name not in unsettled
-        }
-        shapes = _shapes(graph)
+        known = small_values(graph, unsettled)
+        shapes = known_shapes(graph)
         folded: dict[str, np.ndarray] = {}
         kept = []
         for node in graph.node:
-            values = _known_results(model, node, known | folded, shapes)
+            values = known_results(model, node, known | folded, shapes)
             if values is None:
                 kept.append(node)
             else:
@@ -152,7 +155,16 @@ def fold(model: onnx.ModelProto, unsettled: Collection[str] = ()) -> onnx.ModelP
                 value.CopyFrom(helper.make_tensor_value_info(value.name, kind, array.shape))
 
 
-def _shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
+def small_values(graph: onnx.GraphProto, unsettled: Collection[str]) -> dict[str, np.ndarray]:
+    """The initializers that are no data."""
+    return {
+        tensor.name: numpy_helper.to_array(tensor)
+        for tensor in graph.initializer
+        if int(np.prod(tensor.dims)) <= MOST_FOLDED and tensor.name not in unsettled
+    }
+
+
+def known_shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
     """The shapes that are known wholly."""
     shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.value_info, *graph.input]:
@@ -162,7 +174,7 @@ def _shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
     return shapes
 
 
-def _known_results(model, node, known, shapes) -> list[np.ndarray] | None:
+def known_results(model, node, known, shapes) -> list[np.ndarray] | None:
     """What a node gives, where its inputs are known; None where they are not."""
     if node.op_type == "Shape" and node.input[0] in shapes:
         part = {a.name: a.i for a in node.attribute}
@@ -170,6 +182,8 @@ def _known_results(model, node, known, shapes) -> list[np.ndarray] | None:
         return [np.array(shape, np.int64)]
     if node.op_type == "Size" and node.input[0] in shapes:
         return [np.array(math.prod(shapes[node.input[0]]), np.int64)]
+    if node.op_type in _NEW_EACH_TIME or any(a.HasField("g") for a in node.attribute):
+        return None
     inputs = [name for name in dict.fromkeys(node.input) if name]
     if node.op_type != "Constant" and not (inputs and all(name in known for name in inputs)):
         return None
@@ -186,8 +200,10 @@ def _known_results(model, node, known, shapes) -> list[np.ndarray] | None:
         values = ReferenceEvaluator(single).run(None, {name: known[name] for name in inputs})
     except Exception:  # the reference lacks some operators: they are not folded
         return None
-    most = _MOST_FOLDED if node.op_type != "Constant" else float("inf")
-    return values if all(np.size(value) <= most for value in values) else None
+    most = MOST_FOLDED if node.op_type != "Constant" else float("inf")
+    # A sequence is no array.
+    arrays = all(isinstance(value, np.ndarray | np.generic) for value in values)
+    return values if arrays and all(np.size(value) <= most for value in values) else None
 
 
 def lift_weights(model: onnx.ModelProto, unsettled: Collection[str] = ()) -> dict[str, np.ndarray]:

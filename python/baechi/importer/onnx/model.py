@@ -21,8 +21,8 @@ from torch_mlir.extras import onnx_importer
 from baechi import init
 from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.common.module import Argument, annotate, name_operations, walk
-from baechi.importer.onnx.graph import defaults, fix_sizes, fold, lift_weights
-from baechi.importer.onnx.operators import expand
+from baechi.importer.onnx.graph import defaults, fix_sizes, lift_weights
+from baechi.importer.onnx.simplify import simplify
 from baechi.importer.onnx.versions import inline, inline_functions, modernise
 from baechi.importer.torch import passes
 
@@ -63,8 +63,7 @@ def import_model(
         model = inline(modernise(inline_functions(model, file), file))
         unsettled = defaults(model)
         settled = _with_defaults(model) - set(unsettled)
-        model = fold(model, unsettled)
-        expand(model, file, unsettled)
+        model = simplify(model, file, unsettled)
         weights = lift_weights(model, unsettled)
         model = shape_inference.infer_shapes(model, data_prop=True)
         _name_nodes(model.graph)
