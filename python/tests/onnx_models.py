@@ -26,7 +26,7 @@ def compile(made, **options):
     return baechi.onnx.compile(made, costs="roofline", budget="0", **options)
 
 
-def compare(made, expected=None, sizes=None, **given):
+def compare(made, expected=None, sizes=None, tolerance=1e-5, **given):
     """With what is expected, or with what ONNX's reference gives."""
     if expected is None:
         expected = ReferenceEvaluator(made).run(None, given)
@@ -35,4 +35,4 @@ def compare(made, expected=None, sizes=None, **given):
         results if isinstance(results, tuple) else (results,), expected, strict=True
     ):
         assert (result.dtype, result.shape) == (right.dtype, right.shape)
-        np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result, right, rtol=tolerance, atol=tolerance / 10)

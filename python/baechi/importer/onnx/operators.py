@@ -13,7 +13,7 @@ import onnx
 from onnx import numpy_helper
 
 from baechi.importer.common.errors import Unsupported
-from baechi.importer.onnx import numbers, products, recurrent, windows
+from baechi.importer.onnx import numbers, products, recurrent, resize, windows
 from baechi.importer.onnx.builder import Builder, Refused, attributes
 from baechi.importer.onnx.control import MOST_TURNS
 
@@ -247,5 +247,6 @@ _EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     **numbers.EXPANSIONS,
     **products.EXPANSIONS,
     **recurrent.EXPANSIONS,
+    **resize.EXPANSIONS,
     **windows.EXPANSIONS,
 }
