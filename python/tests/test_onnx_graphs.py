@@ -63,7 +63,8 @@ FUNCTIONS = """
 net (float[B, 6] x) => (float[B, 3] y, float[B, 3] z) {
   h = own.block<slope = 0.25>(x, w, v)
   y = own.block(h, u, t)
-  z = own.twice(y)
+  t1 = own.twice(y)
+  z = own.bound(t1, , top)
 }
 <domain: "own", opset_import: ["" : 17]>
 block <slope: float = 0.5> (x, w, b) => (o) {
@@ -79,6 +80,8 @@ twice (x) => (o) {
 }
 <domain: "own", opset_import: ["" : 18]>
 square (x) => (o) { o = Mul(x, x) }
+<domain: "own", opset_import: ["" : 18]>
+bound (x, low, high) => (o) { o = Clip(x, low, high) }
 """
 
 
@@ -91,6 +94,7 @@ def with_functions(text):
         v=random(8),
         u=random(8, 3),
         t=random(3),
+        top=np.float32(3),
     )
 
 
@@ -105,7 +109,7 @@ def test_functions_of_the_model_and_defaults_of_their_attributes():
 
     h = block(x, random(6, 8), random(8), 0.25)
     y = block(h, random(8, 3), random(3), 0.5)
-    compare(with_functions(FUNCTIONS), [y, 2 * y * y], sizes={"B": 4}, x=x)
+    compare(with_functions(FUNCTIONS), [y, np.minimum(2 * y * y, 3)], sizes={"B": 4}, x=x)
 
 
 def test_functions_that_call_themselves_are_refused():

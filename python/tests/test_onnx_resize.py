@@ -112,6 +112,10 @@ REFUSED = {
         (f'mode = "nearest", {ALIGNED}', "x, , factors"),
         "from 5 to 8.5 elements, of which runtimes have different ideas where corners are aligned",
     ),
+    "part": (
+        ('coordinate_transformation_mode = "tf_crop_and_resize"', "x, x, factors"),
+        "its roi is no constant: give it as an initializer",
+    ),
     "far": (
         ('mode = "linear", antialias = 1', "x, , , one"),
         "antialias over 1000 elements: AveragePool before it",

@@ -35,10 +35,12 @@ class _Line:
 def _resize(node: onnx.NodeProto, build: Builder) -> None:
     options, x, shape = attributes(node), node.input[0], build.shape(node.input[0])
     mode = options.get("mode", b"nearest").decode()
-    factors, sizes = (build.known(given(node, i)) for i in (2, 3))
-    if sizes is None and factors is None or not shape:
+    roi, factors, sizes = (build.known(given(node, i)) for i in (1, 2, 3))
+    if sizes is None and (factors is None or not factors.size) or not shape:
         return build.keep()
-    lines = _lines(options, shape, factors, sizes, build.known(given(node, 1)))
+    if given(node, 1) and roi is None and _crops(options):
+        build.refuse("its roi is no constant: give it as an initializer")
+    lines = _lines(options, shape, factors, sizes, roi)
     if _plain(options, mode, len(shape), lines):
         if not given(node, 1) and "extrapolation_value" not in options:
             return build.keep()

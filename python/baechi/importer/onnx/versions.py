@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx
 from onnx import helper, inliner, shape_inference, version_converter
 
@@ -22,6 +24,7 @@ _FUNCTIONS = (
     "RotaryEmbedding",
     "SoftmaxCrossEntropyLoss",
 )
+_DOMAIN = "baechi.functions"
 
 
 def modernise(model: onnx.ModelProto, file: str) -> onnx.ModelProto:
@@ -69,7 +72,9 @@ def inline_functions(model: onnx.ModelProto, file: str) -> onnx.ModelProto:
         return model
     _give_defaults(model)
     try:
-        whole = inliner.inline_local_functions(_typed(model), convert_version=True)
+        whole = inliner.inline_local_functions(model)
+        if whole.functions:  # those of other opsets
+            whole = inliner.inline_local_functions(_typed(whole), convert_version=True)
     except Exception as error:  # the inliner raises RuntimeError of its own C++ errors
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "no reason given"
         raise ImportFailure(
@@ -93,14 +98,43 @@ def _give_defaults(model: onnx.ModelProto) -> None:
 
 def inline(model: onnx.ModelProto) -> onnx.ModelProto:
     """Such operators by their definitions; the sizes must be fixed."""
-    if not any(
-        n.op_type in _FUNCTIONS and n.domain in ("", "ai.onnx") for n in every_node(model.graph)
-    ):
-        return model
-    names = [("", name) for name in _FUNCTIONS]
-    whole = inliner.inline_selected_functions(_typed(model), names, inline_schema_functions=True)
-    del whole.graph.value_info[:]
-    return whole
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
+    while nodes := [node for node in every_node(model.graph) if _defined(node, opset)]:
+        # As functions of the model: the inliner has no type for an input that is left out.
+        typed = _typed(model)
+        types = {value.name: value.type for value in [*typed.graph.input, *typed.graph.value_info]}
+        for number, node in enumerate(nodes):
+            function = _definition(node, opset, types)
+            function.name, function.domain = f"{node.op_type}_{number}", _DOMAIN
+            del function.opset_import[:]
+            function.opset_import.extend(model.opset_import)
+            node.op_type, node.domain = function.name, _DOMAIN
+            model.functions.append(function)
+        model.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+        model = inliner.inline_local_functions(model)
+        kept = [each for each in model.opset_import if each.domain != _DOMAIN]
+        del model.opset_import[:], model.graph.value_info[:]
+        model.opset_import.extend(kept)
+    return model
+
+
+def _defined(node: onnx.NodeProto, opset: int) -> bool:
+    own = node.op_type in _FUNCTIONS and node.domain in ("", "ai.onnx")
+    return own and onnx.defs.has(node.op_type, opset)
+
+
+def _definition(
+    node: onnx.NodeProto, opset: int, types: Mapping[str, onnx.TypeProto]
+) -> onnx.FunctionProto:
+    """It depends on the node's attributes and on which inputs there are."""
+    nothing = onnx.TypeProto()
+    inputs = [types.get(name, nothing).SerializeToString() for name in node.input]
+    schema = onnx.defs.get_schema(node.op_type, opset)
+    function = onnx.FunctionProto()
+    function.ParseFromString(
+        schema.get_context_dependent_function(node.SerializeToString(), inputs)
+    )
+    return function
 
 
 def _typed(model: onnx.ModelProto) -> onnx.ModelProto:
