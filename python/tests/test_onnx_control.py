@@ -85,8 +85,8 @@ def test_scans_along_axes_in_both_directions():
 
 
 BRANCHES = """
-net (float[2, 8, 3, 3] x, float[4] v, float[4] w, bool c) => (
-  float[2, 2, 6, 6] y, float[4] z, float[8] s) {
+net (float[2, 8, 3, 3] x, float[4] v, float[4] w, bool c, bool o) => (
+  float[2, 2, 6, 6] y, float[4] z, float[8] s, float[4] u) {
   y = If(c)<then_branch = a () => (float[2, 2, 6, 6] p) {
     p = DepthToSpace<blocksize = 2, mode = "CRD">(x)
   }, else_branch = b () => (float[2, 2, 6, 6] q) {
@@ -106,16 +106,30 @@ net (float[2, 8, 3, 3] x, float[4] v, float[4] w, bool c) => (
     two = Add(form, form)
     p3 = Expand(one, two)
   }, else_branch = i () => (float[8] q3) { q3 = Concat<axis = 0>(v, w) }>
+  u = If(c)<then_branch = j () => (float[4] p4) {
+    m = Max(v, big)
+    p4 = If(o)<then_branch = l () => (float[4] p5) { p5 = Max(m, w) },
+        else_branch = r () => (float[4] q5) {
+      size = Shape(m)
+      q5 = Expand(one, size)
+    }>
+  }, else_branch = t () => (float[4] q4) { q4 = Add(big, big) }>
 }
 """
 
 
 @needs_tools
-@pytest.mark.parametrize("condition", [False, True])
-def test_nodes_in_branches_are_what_onnx_says(condition):
+@pytest.mark.parametrize("condition, other", [(False, True), (True, False), (True, True)])
+def test_nodes_in_branches_are_what_onnx_says(condition, other):
     made = model(18, BRANCHES, true=True, big=np.float32([0.5, 1, 2, 3]), one=np.float32([1]))
     v, w = np.float32([np.nan, 1, -2, 3]), np.float32([0, np.nan, 1, 2])
-    given = {"x": random(2, 8, 3, 3), "v": v, "w": w, "c": np.array(condition)}
+    given = {
+        "x": random(2, 8, 3, 3),
+        "v": v,
+        "w": w,
+        "c": np.array(condition),
+        "o": np.array(other),
+    }
     compare(made, **given)
 
 
@@ -201,5 +215,5 @@ def test_refused_nodes_of_branches_have_their_reasons():
 
 def test_sequences_that_go_in_or_out_are_refused():
     made = model(18, "net (float[4] x) => (seq(float[4]) y) { y = SequenceConstruct(x, x) }")
-    with pytest.raises(ImportFailure, match="'y' is a sequence, and only tensors go in and out"):
+    with pytest.raises(ImportFailure, match="'y' is no tensor .sequence., and only tensors go in"):
         compile(made)

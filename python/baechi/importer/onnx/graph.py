@@ -40,8 +40,8 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     for value in [*model.graph.input, *model.graph.output]:
         if (kind := value.type.WhichOneof("value")) not in ("tensor_type", None):
             raise ImportFailure(
-                f"'{value.name}' is a {kind.removesuffix('_type')}, and only tensors go in and "
-                "out: give its elements names of their own"
+                f"'{value.name}' is no tensor ({kind.removesuffix('_type')}), and only tensors "
+                "go in and out: give its elements names of their own"
             )
     wanted = {}
     known = []
