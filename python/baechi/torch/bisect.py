@@ -30,6 +30,7 @@ from baechi.steps.program import Program
 from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.eager import disturbed
+from baechi.torch.short_types import shortened
 
 _DRAWS = 2
 
@@ -47,7 +48,6 @@ class Parts:
     checks: CheckOptions
     options: CompileOptions
     placement: str
-    rounding: float  # of what is computed in a narrower type
 
     def results(self) -> list[np.ndarray]:
         """The graph's results, computed by PyTorch one operation after the other."""
@@ -93,11 +93,14 @@ class Parts:
 
         def others() -> list[list[np.ndarray]]:
             draws = [np.random.default_rng(seed) for seed in range(_DRAWS)]
-            changed = [[disturbed(x, draw, self.rounding) for x in self.given] for draw in draws]
+            changed = [[disturbed(x, draw) for x in self.given] for draw in draws]
             return [self._computed(self.graph, live, given) for given in changed]
 
+        def rounded() -> list[Sequence[np.ndarray]]:
+            return shortened(lambda: self._computed(self.graph, live, self.given))
+
         ours = self._compiled(live)
-        return first_difference(ours, theirs, self.checks, "PyTorch", others)
+        return first_difference(ours, theirs, self.checks, "PyTorch", others, rounded)
 
     def _computed(
         self,
