@@ -89,8 +89,7 @@ class _Changed:
     def _body(self, value: Any) -> Any:
         if not isinstance(value, core.ClosedJaxpr):
             return value
-        avals = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in value.in_avals]
-        return jax.make_jaxpr(lambda *args: self.evaluate(value, args))(*avals)
+        return jaxprs.retraced(value, lambda *args: self.evaluate(value, args))
 
     def _moved(self, value: Any) -> Any:
         """A unit up or down, as a hash of the operation and the element says."""
@@ -100,7 +99,7 @@ class _Changed:
         bits = (places + number) * np.uint32(0x7FEB352D)
         bits = (bits ^ (bits >> np.uint32(15))) * np.uint32(0x846CA68B)
         up = (bits >> np.uint32(31)) == 1
-        unit = float(jax.numpy.finfo(value.dtype).eps)
+        unit = float(np.spacing(np.ones((), value.dtype)))
         kind = value.dtype if value.dtype == np.float64 else np.dtype(np.float32)
         factor = jax.numpy.where(up, 1 + unit, 1 - unit).astype(kind)
         return (value.astype(kind) * factor).astype(value.dtype)

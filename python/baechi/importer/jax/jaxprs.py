@@ -27,8 +27,13 @@ for _folder in ("importer", "jax"):
 
 def flatten(closed: core.ClosedJaxpr) -> core.ClosedJaxpr:
     """The same computation without calls."""
+    return retraced(closed, function_of(closed))
+
+
+def retraced(closed: core.ClosedJaxpr, function: Callable[..., Any]) -> core.ClosedJaxpr:
+    """A function of the same arguments."""
     avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
-    return jax.make_jaxpr(lambda *args: evaluate_closed(closed, args))(*avals)
+    return jax.make_jaxpr(function)(*avals)
 
 
 def function_of(closed: core.ClosedJaxpr) -> Callable[..., list[Any]]:
