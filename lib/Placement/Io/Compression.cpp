@@ -82,9 +82,9 @@ std::string pump(Stream &stream, std::string_view input, std::string &output,
 /// What is behind the end of a file's data.
 std::string describeRest(std::string_view bytes, std::string_view rest,
                          std::string_view format) {
-  return fmt::format("{} bytes follow its end that are no {} data: cut them "
-                     "off with 'head -c {}', or copy it again",
-                     rest.size(), format, bytes.size() - rest.size());
+  return fmt::format("what follows its end is no {} data: keep what is before "
+                     "with 'head -c {}', or copy it again",
+                     format, bytes.size() - rest.size());
 }
 
 /// The bytes that an xz file announces at its end; none where that is damaged.
