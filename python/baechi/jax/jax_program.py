@@ -173,6 +173,7 @@ class JaxProgram(Program):
         for leaf in leaves:
             if isinstance(leaf, ResidentArray):
                 leaf.check()
+        self._refuse_arrays_given_twice(leaves)
         self.calls += 1
         signature, updated = self.signature, self._updated
         on_gpu = any(map(gpu_array.is_on_gpu, leaves))
@@ -195,6 +196,23 @@ class JaxProgram(Program):
             if generator is not None:
                 results[k] = random_keys.wrap(np.asarray(results[k]), generator)
         return jax.tree.unflatten(signature.result_tree, results)
+
+    def _refuse_arrays_given_twice(self, leaves: list[Any]) -> None:
+        """As JAX does: the place of a donated one is its next value's."""
+        seen: dict[int, int] = {}
+        for i, leaf in enumerate(leaves):
+            if not isinstance(leaf, jax.Array) and not hasattr(leaf, "__jax_array__"):
+                continue
+            other = seen.setdefault(id(leaf), i)
+            if other == i or (other not in self._updated and i not in self._updated):
+                continue
+            names = [self.signature.arguments[k].name for k in (other, i)]
+            donated = names[0] if other in self._updated else names[1]
+            raise ValueError(
+                f"the arguments '{names[0]}' and '{names[1]}' are the same array, and "
+                f"'{donated}' is donated: give one of them a copy (jax.numpy.copy), or do not "
+                "donate it"
+            )
 
     def _result(self, index: int, on_gpu: bool) -> Any:
         """Of JAX; where arguments came in a GPU's memory (`on_gpu`), on the GPU where it is."""
