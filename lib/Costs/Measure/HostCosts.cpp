@@ -224,6 +224,10 @@ void dropForeignRows(ModuleOp module, Profile &profile) {
     llvm::erase_if(profile.rows,
                    [](const ProfileRow &row) { return row.kind == kKind; });
   }
+  if (profile.target != own.target) {
+    profile.peaks.reset();
+    profile.hosts.clear();
+  }
   profile.target = std::move(own.target);
   profile.compiler = std::move(own.compiler);
 }
