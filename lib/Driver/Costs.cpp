@@ -14,6 +14,8 @@
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Runtime/Load.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -37,12 +39,15 @@ llvm::Error Compilation::measureMachine(bool always) {
       setHostTimes(target, *times))
     return llvm::Error::success();
   Phase phase(listener, "measuring the machine");
+  runtime::LoadWatch load;
   llvm::Expected<bool> settled = target.devices.size() > 1
                                      ? measureLinks(target, listener)
                                      : measureRuntime(target, listener);
   if (!settled)
     return settled.takeError();
-  if (!*settled || asked.otherProcesses)
+  // What is kept is taken for good: others' work may slow all of it down alike.
+  if (!*settled || asked.otherProcesses ||
+      load.isDisturbed(placement::numComputing(target)))
     return llvm::Error::success();
   if (std::optional<HostTimes> times = hostTimesOf(target)) {
     // What was found out about links stays, where there are none now.
@@ -62,11 +67,11 @@ namespace {
 constexpr double kSecondsEach = 1.5, kStepsAlone = 1;
 /// Small models less: their plans have few choices, and whoever compiles one
 /// waits for little else. Seconds an operator, at least those of some.
-constexpr double kSecondsPerOperator = 1e-3, kFewestSeconds = 0.02;
+constexpr double kSecondsPerOperator = 2e-3, kFewestSeconds = 0.02;
 /// Which code is best for the cheapest kernels of a step is no matter.
 constexpr double kLeastShare = 0.02;
 
-/// What fast steps of so many operators get for either.
+/// What kernels of fast steps of so many operators get alone.
 double floorSeconds(size_t operators, StringRef kind) {
   // On GPUs it is libraries that are searched.
   if (kind != "host")
@@ -98,7 +103,7 @@ StepSampling samplingOf(const MeasureBudget &budget, double floor,
   sampling.seconds = budget.seconds ? *budget.seconds / 2 : kSecondsEach;
   sampling.fewest = 1;
   if (!budget.seconds)
-    sampling.enoughSeconds = floor;
+    sampling.enoughSeconds = floor / 2;
   return sampling;
 }
 } // namespace
