@@ -122,6 +122,8 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
   options.lowered = lowered.get();
+  if (!asked.sanitizeCode)
+    options.store = asked.store;
   options.stopped = [this] { return listener.isStopped(); };
   FailureOr<size_t> rows =
       costs.measure(module(), profile, options,
