@@ -176,7 +176,10 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
         host + R"(, "link": 3})", host + R"(, "link": {"latency_ns": 1}})",
         host + R"(, "link": {"latency_ns": 1, "bytes_per_us": 0}})"})
     EXPECT_THAT(errorOf(withHosts("[" + wrong + "]")),
-                HasSubstr("hosts[0] needs 'cores', at least 1, 'step_ns'"));
+                HasSubstr("hosts[0] needs 'cores', at least 1, 'step_ns', "
+                          "'alone_ns', 'operator_ns' and 'wake_ns', "
+                          "non-negative integers, and in its 'link', if it has "
+                          "one, 'latency_ns' and 'bytes_per_us', at least 1"));
   EXPECT_THAT(errorOf(withHosts("[" + host + "}, " + host + "}]")),
               HasSubstr("hosts[1] repeats one of 2 cores"));
   auto missing = readProfile("no/such/file.json");
