@@ -139,7 +139,6 @@ private:
   mlir::LogicalResult compileCudaKernels();
   /// Writes what GPU code of the kernels needs into a copy of the module.
   mlir::LogicalResult addCudaScratch(mlir::ModuleOp copy);
-  std::string keyOf(mlir::func::FuncOp kernel) const;
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;

@@ -23,6 +23,8 @@ namespace {
 /// The first step finds cold caches and untouched pages.
 constexpr size_t kWarmUps = 1;
 constexpr size_t kMostSteps = 15;
+/// Have a median.
+constexpr size_t kEnoughSteps = 3;
 /// Its thread is woken for a step, and wakes who waits for it.
 constexpr double kIdleNs = 5e5;
 
@@ -61,6 +63,9 @@ runSteps(const runtime::Program &single, StepRunner runStep,
     bool isPatient = counted < sampling.fewest && disturbed < sampling.fewest;
     if (counted + disturbed >= sampling.fewest && !isPatient &&
         spentNs > sampling.seconds * 1e9)
+      break;
+    if ((counted >= kEnoughSteps || disturbed >= 2 * kEnoughSteps) &&
+        spentNs > sampling.enoughSeconds * 1e9)
       break;
     if (!progress(step, kWarmUps + kMostSteps))
       return llvm::createStringError("stopped");
