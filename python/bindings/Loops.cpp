@@ -36,7 +36,7 @@ using AccessTuple =
 AccessKind kindOf(const std::string &word) {
   return word == "read"    ? AccessKind::Read
          : word == "write" ? AccessKind::Write
-                           : AccessKind::Add;
+                           : AccessKind::Add; // "add", "set": in any order
 }
 
 Analysed analysed(const std::vector<KeyTuple> &keys,
@@ -57,6 +57,8 @@ Analysed analysed(const std::vector<KeyTuple> &keys,
                                                    : Subscript::Kind::Unknown,
                                    {factors, constant},
                                    size});
+    if (kind == "set")
+      access.combiner = kOneNumber;
     loop.accesses.push_back(std::move(access));
   }
   loop.ordered = ordered;

@@ -25,10 +25,13 @@ class Access:
     # A read that is computed within the body, of the whole array: no key tells where it is.
     within: bool = False
     adds: bool = False  # the read or the write of x[i] += f
+    # Of a write its element, if that is a number of Python's or NumPy's.
+    number: bytes | None = None
+    sets: bool = False  # a write of an array that nobody reads, and all set to one number
 
     @property
     def kind(self) -> str:
-        return "add" if self.adds else "write" if self.writes else "read"
+        return "add" if self.adds else "set" if self.sets else "write" if self.writes else "read"
 
     @property
     def known(self) -> bool:

@@ -67,6 +67,7 @@ def analyse(
         raise LoopError(
             "an ordered loop has buffered arrays, whose writes are seen late: give up one"
         )
+    sets = {access.array for access in body.accesses if access.sets}
     try:
         native = _loops.analyse(
             [(name, *bounds) for name, bounds in zip(entries.names, entries.bounds, strict=True)],
@@ -76,9 +77,10 @@ def analyse(
                     list(array.shape),
                     array.dtype.itemsize,
                     name in buffered,
-                    np.issubdtype(array.dtype, np.integer),  # sums are exact in any order
+                    # Sums are exact in any order, and so is what is set to one number.
+                    np.issubdtype(array.dtype, np.integer) or n in sets,
                 )
-                for name, array in zip(body.names, arrays, strict=True)
+                for n, (name, array) in enumerate(zip(body.names, arrays, strict=True))
             ],
             [
                 (a.array, a.kind, [_subscript(p) for p in a.positions], _place(a))

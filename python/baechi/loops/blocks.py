@@ -132,7 +132,8 @@ def _pieces(
     for number, array in enumerate(arrays):
         written = _is_written(body, number)
         if number in analysis.reduced:
-            made.append(Pieces(reduced=True, written=True))
+            sets = any(a.sets and a.array == number for a in body.accesses)
+            made.append(Pieces(reduced=True, sets=sets, written=True))
             continue
         if body.names[number] in buffered and written:
             made.append(Pieces(buffered=True, written=True))
