@@ -27,6 +27,7 @@ class Analysis:
     text: the scheme in words. explanation: with what forbids a better one.
     dependences: (access, access, distances of the keys).
     reduced: arrays that each block sums up for itself.
+    plans: what was simulated of the schemes that the loop has, that which it runs by first.
     """
 
     scheme: str
@@ -35,6 +36,7 @@ class Analysis:
     dependences: list[tuple[str, str, str]]
     reduced: list[int]
     native: Any = dataclasses.field(repr=False)
+    plans: list[str] = dataclasses.field(default_factory=list)
 
 
 def analyse(

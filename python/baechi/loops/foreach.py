@@ -19,6 +19,7 @@ from baechi.compiling.options import CompileOptions
 from baechi.loops import analysis, blocks
 from baechi.loops.analysis import Analysis
 from baechi.loops.blocks import Layout
+from baechi.loops.choice import choose
 from baechi.loops.compiled import Compiled, OnDevices
 from baechi.loops.entries import Entries, as_array
 from baechi.loops.errors import LoopError, defined_at
@@ -225,7 +226,7 @@ class Loop:
         return self._known[kind]
 
     def _compile(self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]) -> Compiled | OnStore:
-        body, _, layout = self._laid_out(entries, shapes)
+        body, found, layout = self._laid_out(entries, shapes)
         count = _devices_of(self._machine)
         falls_back = layout.workers == 1 and not any(p.buffered for p in layout.pieces)
         if self._staleness is not None and not falls_back:
@@ -247,7 +248,7 @@ class Loop:
             runs = OnRanks(module, options, self._ranks)
         else:
             runs = OnDevices(module, options)
-        return Compiled(runs, body, layout, shapes, ())
+        return Compiled(runs, body, layout, shapes, found.plans)
 
     def _analysed(
         self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]
@@ -259,9 +260,10 @@ class Loop:
             )
         names = self._names(len(shapes))
         body = trace(self._body, entries, shapes, names)
-        return body, analysis.analyse(
+        found = analysis.analyse(
             body, entries, shapes, self._ordered, self._reassociate, self._buffered
         )
+        return body, choose(found, body, entries, self._buffered, self._workers)
 
     def _laid_out(
         self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]
