@@ -200,11 +200,12 @@ std::string baechi::loops::schemeText(const Loop &loop,
   }
   std::vector<std::string> sums, copies;
   for (int32_t array : verdict.reduced) {
-    bool isSet = std::any_of(
-        loop.accesses.begin(), loop.accesses.end(), [&](const Access &access) {
-          return access.array == array && access.combiner == kOneNumber;
-        });
-    (isSet ? copies : sums).push_back("'" + loop.arrays[array].name + "'");
+    auto access =
+        std::find_if(loop.accesses.begin(), loop.accesses.end(),
+                     [&](const Access &of) { return of.array == array; });
+    const std::string &how = access->combiner;
+    bool isCopied = how == kOneNumber || how == kMinimum || how == kMaximum;
+    (isCopied ? copies : sums).push_back("'" + loop.arrays[array].name + "'");
   }
   if (!sums.empty())
     made += " with sums of " + join(sums, " and ");

@@ -53,7 +53,7 @@ using AccessTuple =
 AccessKind kindOf(const std::string &word) {
   return word == "read"    ? AccessKind::Read
          : word == "write" ? AccessKind::Write
-                           : AccessKind::Add; // "add", "set": in any order
+                           : AccessKind::Add; // "add", "set", "min", "max"
 }
 
 Analysed analysed(const std::vector<KeyTuple> &keys,
@@ -76,6 +76,8 @@ Analysed analysed(const std::vector<KeyTuple> &keys,
                                    size});
     if (kind == "set")
       access.combiner = kOneNumber;
+    else if (kind == "min" || kind == "max")
+      access.combiner = kind == "min" ? kMinimum : kMaximum;
     loop.accesses.push_back(std::move(access));
   }
   loop.ordered = ordered;

@@ -1,9 +1,10 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays that entries set to one number, at any positions."""
+"""Arrays that entries set to one number, or to minima and maxima, at any positions."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -99,5 +100,59 @@ def test_not_at_their_own_pace():
         sums[places[1]] += 0.5 * sums[places[0]]
 
     loop = baechi.foreach(mark, buffered=["sums"], staleness=1)
-    with pytest.raises(baechi.LoopError, match="'seen' is set to one number .* leave staleness"):
+    with pytest.raises(baechi.LoopError, match="'seen' is set to one number.* leave staleness"):
         loop(entries(), np.zeros(50, bool), np.ones(50, np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64])
+@pytest.mark.parametrize("name", ["minimum", "maximum"])
+def test_minima_and_maxima(dtype, name):
+    """Two of an entry, at places that may be the same."""
+    with jax.enable_x64(True):
+
+        def update(i, value, x):
+            where, least = value
+            x[where[0]] = getattr(jnp, name)(x[where[0]], least)
+            x[where[1]] = getattr(jnp, name)(least + 1, x[where[1]])
+
+        random = np.random.default_rng(3)
+        limits = np.iinfo(dtype)
+        least = random.integers(limits.min, limits.max, len(PLACES), dtype=dtype)
+        start = random.integers(limits.min, limits.max, 50, dtype=dtype, endpoint=True)
+        want = start.copy()
+        for (a, b), number in zip(PLACES, least, strict=True):
+            want[a] = getattr(np, name)(want[a], number)
+            want[b] = getattr(np, name)(want[b], number + dtype(1))
+        both = baechi.Entries((np.arange(len(PLACES)),), (PLACES, least))
+        loop = baechi.foreach(update)
+        assert loop.analyse(both, start).text == "independent with copies of 'x'"
+        assert loop(both, start, passes=2).tobytes() == want.tobytes()
+        assert loop.simulate(both, start).tobytes() == want.tobytes()
+
+
+def test_other_minima_are_refused():
+    """Of floats, of which two that are no numbers have an order; and what is also added to, read,
+    or set."""
+
+    def floats(i, places, x):
+        x[places[0]] = jnp.minimum(x[places[0]], 0.5)
+
+    def adds(i, places, x):
+        x[places[0]] = jnp.minimum(x[places[0]], 2)
+        x[places[1]] += 1
+
+    def reads(i, places, x):
+        x[places[0]] = jnp.minimum(x[places[0]], x[places[1]])
+
+    def sets(i, places, x):
+        x[places[0]] = jnp.minimum(x[places[0]], 2)
+        x[places[1]] = 1
+
+    def both(i, places, x):
+        x[places[0]] = jnp.minimum(x[places[0]], 2)
+        x[places[1]] = jnp.maximum(x[places[1]], 1)
+
+    for body in (floats, adds, reads, sets, both):
+        start = np.zeros(50, np.float32 if body is floats else np.int32)
+        with pytest.raises(baechi.LoopError, match=r"serial, no more: x\[\?\]"):
+            baechi.foreach(body)(entries(), start)

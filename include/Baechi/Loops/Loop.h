@@ -64,6 +64,7 @@ enum class AccessKind : uint8_t {
 
 /// The combiner of what is set to one number: whoever is last, it is the same.
 constexpr const char *kOneNumber = "one number";
+constexpr const char *kMinimum = "minimum", *kMaximum = "maximum";
 
 struct Access {
   int32_t array = 0;

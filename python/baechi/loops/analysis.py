@@ -69,7 +69,7 @@ def analyse(
         raise LoopError(
             "an ordered loop has buffered arrays, whose writes are seen late: give up one"
         )
-    sets = {access.array for access in body.accesses if access.sets}
+    sets = {access.array for access in body.accesses if access.joins == "set"}
     try:
         native = _loops.analyse(
             [(name, *bounds) for name, bounds in zip(entries.names, entries.bounds, strict=True)],
@@ -105,7 +105,8 @@ def analyse(
 
 def analysed(body: Body) -> list[Access]:
     """x[i] += f is one access."""
-    return [access for access in body.accesses if access.writes or not access.adds]
+    joins = [access for access in body.accesses if access.adds or access.joins]
+    return [access for access in body.accesses if access.writes or access not in joins]
 
 
 def _place(access: Access) -> str:

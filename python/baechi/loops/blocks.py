@@ -133,8 +133,8 @@ def _pieces(
     for number, array in enumerate(arrays):
         written = _is_written(body, number)
         if number in analysis.reduced:
-            sets = any(a.sets and a.array == number for a in body.accesses)
-            made.append(Pieces(reduced=True, sets=sets, written=True))
+            joins = next((a.joins for a in body.accesses if a.array == number and a.writes), "")
+            made.append(Pieces(reduced=True, joins=joins, written=True))
             continue
         if body.names[number] in buffered and written:
             made.append(Pieces(buffered=True, written=True))

@@ -93,14 +93,14 @@ class Compiled:
         self._ranges = module_text.ranges_of(layout)
 
     def report(self) -> str:
-        return self._runs.report(self._given()) + self._said_of_plans()
+        return self._runs.report(self._given()).rstrip("\n") + self._said_of_plans()
 
     def _said_of_plans(self) -> str:
         lines = "".join(
             f"{'runs by' if not n else '  rather than'} {plan}\n"
             for n, plan in enumerate(self._plans)
         )
-        return f"Schemes of the loop, simulated:\n{lines}" if lines else ""
+        return f"\n\nSchemes of the loop, simulated:\n{lines}" if lines else ""
 
     def picture(self) -> Picture:
         return self._runs.picture(self._given())

@@ -154,7 +154,7 @@ class _Writer(EntryWriter):
             block = self.layout.blocks[number]
             for n in kept:
                 pieces = self.layout.pieces[n]
-                sums = pieces.reduced and not pieces.sets
+                sums = pieces.reduced and not pieces.joins
                 self.state[n][0] = self._zeros(n) if sums else before[n]
             self._take_halos(earlier, block, devices)
             self._write_block(number, block, devices[block.worker % len(devices)])
@@ -165,7 +165,7 @@ class _Writer(EntryWriter):
         for n in kept:
             total = before[n]
             for one in changed[n]:
-                if self.layout.pieces[n].sets:
+                if self.layout.pieces[n].joins:
                     total = self._joined(n, total, one, before[n])
                     continue
                 if not self.layout.pieces[n].reduced:
@@ -188,9 +188,10 @@ class _Writer(EntryWriter):
         )
 
     def _joined(self, array: int, total: str, after: str, before: str) -> str:
-        kind, rank = self._type_of(array), len(self.arrays[array].shape)
+        kind, like = self._type_of(array), self.arrays[array]
         empty = self.emit(f"tensor.empty() : {kind}")
-        return self.emit(joined_text(total, after, before, empty, kind, rank))
+        how = self.layout.pieces[array].joins
+        return self.emit(joined_text(how, total, after, before, empty, kind, like))
 
     def _change(self, array: int, after: str, before: str) -> str:
         kind_of = element(self.arrays[array].dtype)

@@ -49,13 +49,13 @@ class Simulated:
                 for block in blocks:
                     for n in kept:
                         pieces = layout.pieces[n]
-                        sums = pieces.reduced and not pieces.sets
+                        sums = pieces.reduced and not pieces.joins
                         state[n] = np.zeros_like(before[n]) if sums else before[n]
                     self._run_block(entries, leaves, state, block)
                     for n in kept:
                         pieces = layout.pieces[n]
-                        if pieces.sets:
-                            total[n] = joined(total[n], state[n], before[n])
+                        if pieces.joins:
+                            total[n] = joined(pieces.joins, total[n], state[n], before[n])
                             continue
                         mine = state[n] if pieces.reduced else change(state[n], before[n])
                         total[n] = total[n] + mine

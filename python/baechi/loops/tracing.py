@@ -330,7 +330,7 @@ def _mark_sets(accesses: Sequence[Access], reads: Sequence[Access]) -> None:
         mine = [access for access in accesses if access.array == array]
         if mine[0].number is not None and len({access.number for access in mine}) == 1:
             for access in mine:
-                access.sets = True
+                access.joins = "set"
 
 
 def _first_outside(
