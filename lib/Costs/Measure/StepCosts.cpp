@@ -41,10 +41,16 @@ struct Samples {
   std::vector<std::vector<int64_t>> operators;
   bool disturbed = false;
 
-  void add(const runtime::DeviceRecord &record) {
+  /// \p cpuNs: what the step computed. Operators cannot have computed more, and
+  /// what takes longer is interrupted more often.
+  void add(const runtime::DeviceRecord &record, double cpuNs) {
+    double all = 0;
+    for (const auto &interval : record.operators)
+      all += interval.durationNs();
+    double share = all > cpuNs ? cpuNs / all : 1;
     for (auto [samples, interval] :
          llvm::zip_equal(operators, record.operators))
-      samples.push_back(interval.durationNs());
+      samples.push_back(std::llround(interval.durationNs() * share));
   }
 };
 
@@ -52,7 +58,7 @@ llvm::Expected<Samples>
 runSteps(const runtime::Program &single, StepRunner runStep,
          const StepSampling &sampling,
          llvm::function_ref<bool(size_t done, size_t total)> progress) {
-  // What was disturbed is better than nothing.
+  // What was disturbed is better than nothing, less what was somebody else's.
   Samples good, bad;
   good.operators.resize(single.devices.front().operators.size());
   bad.operators.resize(good.operators.size());
@@ -79,7 +85,7 @@ runSteps(const runtime::Program &single, StepRunner runStep,
       continue;
     spentNs += (*timeline)->wallNs;
     bool isBad = isDisturbed(wall, cpu, kIdleNs);
-    (isBad ? bad : good).add((*timeline)->devices.front());
+    (isBad ? bad : good).add((*timeline)->devices.front(), isBad ? cpu : wall);
     ++(isBad ? disturbed : counted);
   }
   return counted > 0 ? good : bad;
