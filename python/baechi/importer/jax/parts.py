@@ -27,9 +27,24 @@ class Spec:
     def names(self) -> set[str]:
         return set(itertools.chain(*self.dims))
 
-    def count(self, mesh: Mesh) -> int:
-        """Of different parts."""
-        return math.prod(mesh.axes[name] for name in self.names())
+    def without_ones(self, mesh: Mesh) -> Spec:
+        """The same without axes along which there is one part."""
+        return Spec(tuple(tuple(n for n in names if mesh.axes[n] > 1) for names in self.dims))
+
+    def is_of(self, mesh: Mesh) -> bool:
+        """Whether it cuts something, along axes that a mesh has."""
+        return bool(self.names()) and self.names() <= set(mesh.axes)
+
+    def members(self, mesh: Mesh) -> list[list[int]]:
+        """For each dimension the parts along it, each the replicas that have it, a bit for
+        each; none where it is not cut."""
+        made = []
+        for names in self.dims:
+            parts = [0] * math.prod(mesh.axes[name] for name in names)
+            for replica in range(mesh.count):
+                parts[mesh.index(replica, names)] |= 1 << replica
+            made.append(parts if names else [])
+        return made
 
     def at(self, replica: int, mesh: Mesh) -> tuple[int, ...]:
         """Where a replica's part is, along each dimension."""
@@ -134,8 +149,7 @@ def split(value: Any, spec: Spec, mesh: Mesh) -> list[Any]:
 
 
 def _part(value: Any, at: tuple[int, ...], counts: tuple[int, ...]) -> Any:
-    for dim, (number, count) in enumerate(zip(at, counts, strict=True)):
-        if count > 1:
-            size = value.shape[dim] // count
-            value = lax.slice_in_dim(value, number * size, (number + 1) * size, axis=dim)
-    return value
+    sizes = [extent // count for extent, count in zip(value.shape, counts, strict=True)]
+    starts = [number * size for number, size in zip(at, sizes, strict=True)]
+    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+    return lax.slice(value, starts, ends) if math.prod(counts) > 1 else value
