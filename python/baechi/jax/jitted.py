@@ -29,6 +29,7 @@ from baechi.jax.bound import Bound, Chosen, Way, bind, choose
 from baechi.jax.calls import describe, no_array, type_of
 from baechi.jax.jax_program import MISSED, JaxProgram, Quick
 from baechi.jax.lowered import Lowered
+from baechi.jax.one_replica import NOT_GIVEN, OneReplica, one_replica
 from baechi.jax.overlap import why_separate
 from baechi.jax.step_check import JaxCheck
 from baechi.steps import resident_jax
@@ -65,6 +66,8 @@ class _Options(TypedDict, total=False):
     splits: str
     split: Mapping[str, tuple[int, int] | str] | None
     replicas: int
+    axis_name: str | None
+    in_axes: Any
     exchange: str | None
     slice_bytes: int | None
     objective: str
@@ -107,6 +110,8 @@ def jit(
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
+    axis_name: str | None = None,
+    in_axes: Any = NOT_GIVEN,
     exchange: str | None = None,
     slice_bytes: int | None = None,
     objective: str = "makespan",
@@ -160,6 +165,11 @@ def jit(
         one owner; the same bits on any number of devices. `split={"x": (0, N)}` names the
         batch's arguments where they are not found. A step of `jax.shard_map` or `jax.pmap` has
         as many as its mesh says (docs/replicas.md).
+    axis_name, in_axes: the step is what one of the replicas computes, `lax.psum` and others
+        along this axis exchange values, and in_axes says for each argument the dimension that
+        is cut, or None for what all have, as of `jax.vmap`: `replicas=2, axis_name="batch",
+        in_axes=(None, 0, 0)`. Results that differ lie one after the other along the first
+        dimension.
     exchange: between replicas, donated parameters are sent as soon as they are new and awaited
         by the next call, and messages go in this order: `fifo` (as they are ready), `slices`
         (the same, in slices), `tictac` (what the next call uses first) or `p3` (the same, in
@@ -237,7 +247,8 @@ def jit(
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")
     checks = CheckOptions(check, check_tolerance, cuda_math)
-    return Jitted(step, donated, static, options, checks, async_dispatch, overlap_steps)
+    alone = one_replica(axis_name, in_axes, replicas)
+    return Jitted(step, donated, static, options, checks, async_dispatch, overlap_steps, alone)
 
 
 class _Call(NamedTuple):
@@ -265,6 +276,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         checks: CheckOptions | None = None,
         dispatches: bool = False,
         overlaps: bool = False,
+        alone: OneReplica | None = None,
     ):
         super().__init__()
         functools.update_wrapper(self, step)
@@ -272,6 +284,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         self._options, self._checks = options, checks or CheckOptions()
         self._donated, self._static = donated, static
         self._dispatches, self._overlaps = dispatches, overlaps
+        self._one_replica = alone
         self._programs: dict[Any, JaxProgram] = {}
         self._ways: dict[Any, Way] = {}
         # What may be called without a longer look at the arguments.
@@ -397,12 +410,18 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
         return _Call(key, bound, tree, leaves, generators, static, donated, kinds)
 
+    def _dynamic(self, call: _Call) -> Callable[..., Any]:
+        """The step, of all replicas, of a call's arguments that are not static."""
+        step = call.arguments.positional(self._step)
+        step = _with_static(step, call.static) if call.static else step
+        if self._one_replica is None:
+            return step
+        return self._one_replica.of_all(step, call.arguments, call.static)
+
     def _import(self, call: _Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
         progress.phase("import")
-        step = call.arguments.positional(self._step)
-        step = _with_static(step, call.static) if call.static else step
-        plain = random_keys.PlainStep(step, call.generators)
+        plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
         name = _identifier(self._step)
         try:
@@ -417,9 +436,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
 
     def _flat(self, call: _Call) -> Callable[..., list[Any]]:
         """The step of a call's leaves, with flat results."""
-        step = call.arguments.positional(self._step)
-        step = _with_static(step, call.static) if call.static else step
-        plain = random_keys.PlainStep(step, call.generators)
+        plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         return written.unrolled(
             lambda *leaves: jax.tree.leaves(plain(*jax.tree.unflatten(call.tree, leaves)))
         )
