@@ -40,6 +40,7 @@ struct CompileOptions {
   unsigned replicas = 1;
   std::string exchange;
   std::string sliceBytes;
+  std::string factors = "none"; ///< of gradients: "none", "smaller"
   std::string transfers = "lend";
   std::string fitMemory = "auto";
   std::string profile;
@@ -127,6 +128,10 @@ struct ExchangeChoice {
 
 /// Reads the options `exchange` and `slice-bytes`.
 llvm::Expected<ExchangeChoice> exchangeChoiceOf(const CompileOptions &options);
+
+/// An error where messages between replicas are ordered and there is one
+/// replica: of a program that may be written for several once it is known.
+llvm::Error checkReplicated(const CompileOptions &options);
 
 /// \p choice, of replicas, with slices of parameters as \p options ask, or as
 /// \p machine's links suggest; nothing where slices are not asked for, or move

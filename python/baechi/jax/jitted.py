@@ -70,6 +70,7 @@ class _Options(TypedDict, total=False):
     in_axes: Any
     exchange: str | None
     slice_bytes: int | None
+    factors: str
     objective: str
     transfers: str
     fit_memory: str
@@ -114,6 +115,7 @@ def jit(
     in_axes: Any = NOT_GIVEN,
     exchange: str | None = None,
     slice_bytes: int | None = None,
+    factors: str = "none",
     objective: str = "makespan",
     transfers: str = "lend",
     fit_memory: str = "auto",
@@ -175,6 +177,9 @@ def jit(
         (the same, in slices), `tictac` (what the next call uses first) or `p3` (the same, in
         slices); None: owners send them at a call's start. The bits are the same.
         slice_bytes: of `p3` and `slices`, the largest slice.
+    factors: of replicas' gradients, `none` (they are sent) or `smaller`: where a gradient is a
+        product whose factors are fewer bytes, as of large dense layers, they are sent, and the
+        parameter's owner computes the products; the bits are the same.
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies), `copy`, or `network` (a message takes what the machine's link says, as on a
         network of that speed, which is simulated); the results are the same.
@@ -242,6 +247,7 @@ def jit(
         replicas,
         exchange,
         slice_bytes,
+        factors,
         objective,
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")

@@ -207,6 +207,13 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
     as ZeRO does in its first stage (Rajbhandari et al., "ZeRO: Memory
     Optimizations Toward Training Trillion Parameter Models", SC 2020).
 
+    With `factors` a replica's part of a gradient, of which a dense layer's is
+    the product of what the layer reads and of its output's gradient, is computed
+    by the gradient's owner where these factors are fewer bytes: they are sent in
+    its place, as Poseidon does (Zhang et al., USENIX ATC 2017). The same kernels
+    compute the same values, so results have the same bits. The owner computes
+    the products of all replicas for it. A remark `factors-sent` tells each.
+
     What is pinned already stays there. More devices than replicas are an error.
     The module is told the order of the replicas' messages (`baechi.exchange`,
     `baechi.slice_bytes`), which `--baechi-carry-parameters` follows.
@@ -244,7 +251,9 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
     Option<"exchange", "exchange", "std::string", "",
            "order of messages: fifo, slices, tictac or p3; default: as planned">,
     Option<"sliceBytes", "slice-bytes", "int64_t", "0",
-           "bytes that messages are cut in; 0: they are whole">
+           "bytes that messages are cut in; 0: they are whole">,
+    Option<"factors", "factors", "bool", "false",
+           "send the factors of gradients where they are fewer bytes">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
