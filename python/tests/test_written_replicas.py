@@ -134,6 +134,18 @@ def test_turns_of_a_short_loop_are_the_replicas_own() -> None:
     assert not any("turn" in op and "dot" in op for op in long.placement)
 
 
+def test_steps_of_a_loop_have_their_parts_of_the_batches() -> None:
+    step = _compiled(STEPS["several steps"], machine="host:4")
+    run(STEPS["several steps"], step)
+    pieces = [step.placement[f"x.piece{i}"] for i in range(REPLICAS)]
+    assert pieces == ["host0", "host1", "host2", "host3"]
+    for turn in range(3):
+        products = {
+            device for op, device in step.placement.items() if f"turn{turn}/" in op and "dot" in op
+        }
+        assert len(products) == 4
+
+
 def test_what_is_done_before_a_batch_is_cut_is_done_to_parts() -> None:
     mesh = abstract_mesh({"batch": 2})
     mapped = jax.shard_map(

@@ -303,6 +303,16 @@ def in_turns(length: int) -> tuple[Any, Any]:
     return x, random.integers(0, 8, (length, 8)).astype(np.int32)
 
 
+def several_steps(mesh: Any) -> Callable[..., Any]:
+    """A training loop over batches, whose step is written for replicas."""
+    one = sgd(mesh)
+
+    def steps(params: Any, x: Any, y: Any) -> Any:
+        return lax.scan(lambda params, batch: one(params, *batch), params, (x / 2, y))
+
+    return steps
+
+
 def pieces_of_two(mesh: Any) -> Callable[..., Any]:
     """A parameter that is cut along both axes, and a batch along one: gathered, and its
     gradient scattered."""
@@ -516,6 +526,7 @@ STEPS = {
     "meshes": Step(meshes, (batch()[0],), axes=TWO_AXES),
     "turns": Step(turns, (parameters(), *in_turns(3)), 1),
     "many turns": Step(turns, (parameters(), *in_turns(60)), 1),
+    "several steps": Step(several_steps, (parameters(), *in_turns(3)), 1),
     "pieces of two": Step(pieces_of_two, (parameters()["in"], batch()[0]), 1, axes=TWO_AXES),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
 }

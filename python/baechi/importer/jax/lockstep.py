@@ -22,6 +22,7 @@ from jax._src import source_info_util  # the scopes of equations
 from jax.extend import core
 
 from baechi.importer.jax import jaxprs
+from baechi.importer.jax.parts import whole
 
 Values = list[Any]
 # A jaxpr's results, of its constants and arguments.
@@ -52,12 +53,26 @@ def is_short(eqn: Any, count: int) -> bool:
 
 
 def _size(jaxpr: core.Jaxpr) -> int:
-    """Equations, also within others."""
-    return sum(1 + sum(map(_size, jaxprs.bodies(eqn))) for eqn in jaxpr.eqns)
+    """Equations, also within others, and those of a shard_map for each replica."""
+    return sum(
+        1 + sum(map(_size, jaxprs.bodies(eqn))) * getattr(eqn.params.get("mesh"), "size", 1)
+        for eqn in jaxpr.eqns
+    )
 
 
-def turns(eqn: Any, operands: list[Values], evaluate: Evaluate, count: int) -> list[Values]:
-    """A scan without a loop."""
+def item_of(turn: int, value: Any) -> Any:
+    """What a turn has of an array that a scan goes along."""
+    return lax.index_in_dim(value, turn, keepdims=False)
+
+
+def turns(
+    eqn: Any,
+    operands: list[Values],
+    evaluate: Evaluate,
+    count: int,
+    item: Callable[[int, Any], Any] = item_of,
+) -> list[Values]:
+    """A scan without a loop; item: what a turn has of a value that it goes along."""
     params = eqn.params
     constants, carried = _counts(params)
     consts, rest = operands[:constants], operands[constants:]
@@ -65,8 +80,7 @@ def turns(eqn: Any, operands: list[Values], evaluate: Evaluate, count: int) -> l
     order = range(params["length"])
     made: dict[int, list[Values]] = {}
     for turn in reversed(order) if params["reverse"] else order:
-        item = functools.partial(lax.index_in_dim, index=turn, keepdims=False)
-        own = [_each(item, values) for values in xs]
+        own = [_each(functools.partial(item, turn), values) for values in xs]
         with source_info_util.extend_name_stack(f"turn{turn}"):
             results = _call(evaluate, params["jaxpr"], [*consts, *carry, *own], count)
         carry, made[turn] = results[:carried], results[carried:]
@@ -74,7 +88,7 @@ def turns(eqn: Any, operands: list[Values], evaluate: Evaluate, count: int) -> l
     for number, variable in enumerate(eqn.outvars[carried:]):
         rows = [made[turn][number] for turn in order]
         if rows:
-            ys.append(_each(lambda *each: jnp.stack(each), *rows))
+            ys.append(_each(lambda *each: jnp.stack(list(map(whole, each))), *rows))
         else:
             ys.append([jnp.zeros(variable.aval.shape, variable.aval.dtype)] * count)
     return [*carry, *ys]

@@ -23,7 +23,16 @@ from baechi.common import users
 from baechi.importer.common.errors import ImportFailure, Unsupported
 from baechi.importer.jax import collectives, jaxprs, lockstep
 from baechi.importer.jax.collectives import Mesh
-from baechi.importer.jax.parts import Elementwise, Parts, Spec, sources, spec_of, split, whole
+from baechi.importer.jax.parts import (
+    Elementwise,
+    Item,
+    Parts,
+    Spec,
+    sources,
+    spec_of,
+    split,
+    whole,
+)
 
 # One for each replica; those that are the same are the same object.
 Values = list[Any]
@@ -215,6 +224,8 @@ class _Step(_Evaluator):
         return any(map(needed, jaxprs.bodies(eqn)))
 
     def control(self, eqn: Any, operands: list[Values]) -> list[Values]:
+        if lockstep.is_short(eqn, 1):
+            return lockstep.turns(eqn, operands, self.evaluate, 1, Item)
         wholes = [[whole(value)] for [value] in operands]
         return lockstep.apply(eqn, wholes, self._within, 1)
 
@@ -231,7 +242,7 @@ class _Step(_Evaluator):
             spec = spec_of(given, inner.aval.ndim)
             args.append(split(value, spec, mesh))
             differ |= spec.names()
-            self.cut += [(each, spec.without_ones(mesh)) for each in sources(value)]
+            self.cut += sources(value, spec.without_ones(mesh))
         apart = {name: n for name, n in mesh.axes.items() if name in differ and n > 1}
         if apart:
             self.cut_meshes.append(Mesh(apart))
