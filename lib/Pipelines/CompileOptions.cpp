@@ -122,7 +122,7 @@ static constexpr CompileOption table[] = {
      .help = "of replicas' gradients: none (they are sent) or smaller (where "
              "the factors that a gradient is the product of are fewer bytes, "
              "as of large dense layers, they are sent, and the owner computes "
-             "the products of all replicas: the same bits; parameters are then "
+             "the products of all replicas: the same bits; such a parameter is "
              "whole)",
      .inPasses = "factors",
      .text = &Options::factors},
@@ -337,9 +337,9 @@ baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
   llvm::Expected<ExchangeChoice> exchange = exchangeChoiceOf(options);
   if (!exchange)
     return exchange.takeError();
-  // A gradient in slices has no owner that could compute it.
-  if (!exchange->sliceBytes || choice.replicas < 2 || options.factors != "none")
+  if (!exchange->sliceBytes || choice.replicas < 2)
     return std::nullopt;
+  choice.factors = options.factors == "smaller";
   if (!options.sliceBytes.empty()) {
     choice.sliceBytes = exchange->sliceBytes;
     return choice;

@@ -68,6 +68,7 @@ void baechi::populateOutlining(OpPassManager &manager,
       SliceParametersOptions slice;
       slice.sliceBytes = splits.sliceBytes;
       slice.latencyBytes = splits.latencyBytes;
+      slice.factors = splits.factors;
       manager.addPass(createSliceParameters(slice));
     }
   } else {

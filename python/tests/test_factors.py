@@ -6,6 +6,8 @@ bytes. The bits are those of gradients that are sent, and the values JAX's."""
 
 from __future__ import annotations
 
+import json
+import pathlib
 from typing import Any
 
 import jax
@@ -37,8 +39,8 @@ def _arguments() -> tuple[Any, Any, Any]:
     def normal(*shape: int) -> Any:
         return (random.normal(size=shape) / np.sqrt(shape[0])).astype(np.float32)
 
-    params = {"in": normal(32, WIDTH), "middle": normal(WIDTH, WIDTH), "out": normal(WIDTH, 1)}
-    return (params, jax.tree.map(np.zeros_like, params)), normal(BATCH, 32), normal(BATCH, 1)
+    params = {"in": normal(32, WIDTH), "middle": normal(WIDTH, WIDTH), "out": normal(WIDTH, 4)}
+    return (params, jax.tree.map(np.zeros_like, params)), normal(BATCH, 32), normal(BATCH, 4)
 
 
 def _run(step: Any) -> list[Any]:
@@ -71,6 +73,20 @@ def test_bits_are_those_of_gradients(devices: int, exchange: str | None) -> None
         assert np.array_equal(a, b) and np.array_equal(a, c)
     # A gradient of 256 x 256 is gone from each device but its owner.
     assert _sent(gradients) - _sent(factors) > (devices - 1) * 0.7 * 4 * WIDTH**2
+
+
+def test_other_parameters_are_in_slices(tmp_path: pathlib.Path) -> None:
+    """On links on which these are worth it."""
+    devices = [{"name": f"host{i}", "kind": "host", "memory": 1 << 30} for i in range(2)]
+    link = {"latency_ns": 100, "bytes_per_us": 50}
+    thin = {"format": "baechi-machine", "version": 1, "devices": devices, "link_default": link}
+    (tmp_path / "thin.json").write_text(json.dumps({**thin, "link_model": "parallel"}))
+    options = {"exchange": "p3", "slice_bytes": 2048, "transfers": "network"}
+    step = _step(str(tmp_path / "thin.json"), factors="smaller", **options)
+    for a, b in zip(_run(step), _run(_step("host:1")), strict=True):
+        assert np.array_equal(a, b)
+    sliced = {name.split(".")[0] for name in step.placement if ".piece" in name}
+    assert "0/out" in " ".join(sliced) and "middle" not in " ".join(sliced)
 
 
 def test_values_are_jaxs() -> None:

@@ -103,6 +103,8 @@ struct SplitChoice {
   /// own (--baechi-slice-parameters), or what a link moves in its latency, by
   /// which they are found; 0, both: parameters are whole.
   int64_t sliceBytes = 0, latencyBytes = 0;
+  /// Of slices: but where the factors of a gradient are sent.
+  bool factors = false;
   /// What a person asks for, PATTERN=DIM:PIECES (--baechi-constrain).
   std::vector<std::string> asked;
   /// Cut whether the step is predicted to be faster or not: the results are

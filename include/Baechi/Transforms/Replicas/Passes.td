@@ -142,7 +142,8 @@ def SliceParameters : Pass<"baechi-slice-parameters", "::mlir::ModuleOp"> {
     Slices are along the outermost dimension, and the cut is followed through
     what is elementwise alone: no sum changes, and no bit. A parameter whose
     update is not, as where gradients are clipped by their global norm, stays
-    whole; a remark says why.
+    whole; a remark says why. With `factors` so does one whose gradient is the
+    product of factors of fewer bytes, which are sent (`--baechi-pin-replicas`).
 
     ```mlir
     func.func @step(%w: tensor<32xf32> {baechi.name = "w", baechi.updated_by = 0 : i64}, %x: tensor<64xf32> {baechi.batched}) -> tensor<32xf32> attributes {baechi.replicas = 2 : i64} {
@@ -187,7 +188,9 @@ def SliceParameters : Pass<"baechi-slice-parameters", "::mlir::ModuleOp"> {
            "the largest slice; 0: by the links">,
     Option<"latencyBytes", "latency-bytes", "int64_t", "0",
            "what a link moves in the time of a message without bytes; 0: "
-           "nothing is gained by slices">
+           "nothing is gained by slices">,
+    Option<"factors", "factors", "bool", "false",
+           "factors of gradients are sent where they are fewer bytes">
   ];
   let dependentDialects = [
     "::baechi::BaechiDialect", "::mlir::arith::ArithDialect",
