@@ -84,6 +84,7 @@ double baechiStoreSeconds(const BaechiStore *store);
 typedef struct {
   int32_t machines, policy; ///< 0 fifo, 1 slices, 2 p3, 3 tictac
   int32_t servers;          ///< 0 first, 1 in turn, 2 the better of both
+  int32_t stored;           ///< messages are received once they are sent
   double bytesPerSecond;
   int64_t latencyNs, messageNs, slice, steps;
 } BaechiExchangeOptions;

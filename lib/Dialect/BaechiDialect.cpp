@@ -106,6 +106,17 @@ LogicalResult expectHostCall(NamedAttribute attr, EmitError emitError) {
   return success();
 }
 
+/// unit | for each dimension the replicas of each part, as bits.
+LogicalResult expectBatched(NamedAttribute attr, EmitError emitError) {
+  auto layout = dyn_cast<ArrayAttr>(attr.getValue());
+  if (isa<UnitAttr>(attr.getValue()) ||
+      (layout && llvm::all_of(layout, llvm::IsaPred<DenseI64ArrayAttr>)))
+    return success();
+  return emitError() << "'baechi.batched' must be a unit attribute or, for "
+                        "each dimension, an array of i64 with the replicas "
+                        "that have each part";
+}
+
 /// What a `baechi.*` attribute must look like, wherever it stands.
 LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   StringRef name = attr.getName().getValue();
@@ -138,9 +149,11 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<PieceAttr>(attr, "a #baechi.piece", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
-      name == D::kStash || name == kBatched || name == kSimulatedNetwork ||
-      name == kMirror || name == kCopied || name == kJoined)
+      name == D::kStash || name == kSimulatedNetwork || name == kMirror ||
+      name == kCopied || name == kJoined)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
+  if (name == kBatched)
+    return expectBatched(attr, emitError);
   if (name == kOutside)
     return expect<ArrayAttr>(attr, "an array", emitError);
   if (name == D::kHostCall)

@@ -250,8 +250,10 @@ private:
     side.waiting.pop();
     side.busy = true;
     // Bytes arrive while others are sent yet: the cards are equally fast.
-    at(now + options.latencyNs, What::Arrives, message.to, message);
-    at(now + takes(message.bytes), What::Sent, machine);
+    int64_t sent = now + takes(message.bytes);
+    at((options.stored ? sent : now) + options.latencyNs, What::Arrives,
+       message.to, message);
+    at(sent, What::Sent, machine);
   }
 
   void receive(int machine) {

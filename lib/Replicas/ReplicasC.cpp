@@ -203,6 +203,7 @@ int baechiSimulateExchange(size_t layers, const char *const *names,
     options.policy = replicas::Policy(std::clamp(given->policy, 0, 3));
     options.servers = replicas::Servers(std::clamp(given->servers, 0, 2));
     options.bytesPerSecond = given->bytesPerSecond;
+    options.stored = given->stored != 0;
     options.latencyNs = given->latencyNs;
     options.messageNs = given->messageNs;
     options.steps = int(given->steps);

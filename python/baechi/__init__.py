@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from baechi.jax.shardings import Collective as Collective
     from baechi.jax.shardings import Shardings as Shardings
     from baechi.jax.shardings import shardings as shardings
+    from baechi.jax.stale import stale_step as stale_step
     from baechi.loops.entries import Entries as Entries
     from baechi.loops.errors import LoopError as LoopError
     from baechi.loops.foreach import foreach as foreach
@@ -80,6 +81,7 @@ _PUBLIC = {
     "baechi.graphs.xla": ["graph_of_xla"],
     "baechi.pictures.plots": ["plot_memory", "plot_timeline"],
     "baechi.replicas.store": ["ParameterStore"],
+    "baechi.jax.stale": ["stale_step"],
     "baechi.graphs.evaluator": ["Evaluation", "Evaluations", "Evaluator", "evaluate"],
     "baechi.graphs.problem": ["Device", "Graph", "Link", "Machine", "Operator", "Output"],
 }
@@ -89,7 +91,7 @@ _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 _NEEDS = {
     name: ("jax", "import")
     for name in (
-        *("jit", "load_step", "shardings", "Shardings", "Collective"),
+        *("jit", "load_step", "shardings", "Shardings", "Collective", "stale_step"),
         *("foreach", "Entries", "LoopError", "graph_of_xla"),
     )
 }

@@ -113,6 +113,71 @@ def loops(mesh: Any) -> Callable[..., Any]:
     return step
 
 
+def turns(mesh: Any) -> Callable[..., Any]:
+    """Several updates of each replica's parts, one after the other, with what they exchange: a
+    loop where they are many. Values of the turns in both orders."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(), P(None, "batch"), P(None, "batch")),
+        out_specs=(P(), P(), P("batch")),
+        check_vma=False,
+    )
+    def step(params: Any, x: Any, y: Any) -> Any:
+        def turn(params: Any, part: Any) -> Any:
+            loss, gradients = jax.value_and_grad(loss_of)(params, *part)
+            params = updated(params, lax.pmean(gradients, "batch"))
+            return params, (lax.pmean(loss, "batch"), loss)
+
+        def back(total: Any, losses: Any) -> Any:
+            return 0.5 * total + lax.psum(losses[1], "batch"), total
+
+        params, losses = lax.scan(turn, params, (x, y))
+        total, sums = lax.scan(back, jnp.float32(0), losses, reverse=True)
+        return params, losses[0] + total, jnp.stack([sums, losses[1]])[None]
+
+    return step
+
+
+def in_turns(length: int) -> tuple[Any, Any]:
+    random = np.random.default_rng(length)
+    x = random.normal(size=(length, 8, 16)).astype(np.float32)
+    return x, random.integers(0, 8, (length, 8)).astype(np.int32)
+
+
+def several_steps(mesh: Any) -> Callable[..., Any]:
+    """A training loop over batches, whose step is written for replicas."""
+    one = sgd(mesh)
+
+    def steps(params: Any, x: Any, y: Any) -> Any:
+        return lax.scan(lambda params, batch: one(params, *batch), params, (x / 2, y))
+
+    return steps
+
+
+def pieces_of_two(mesh: Any) -> Callable[..., Any]:
+    """A parameter that is cut along both axes, and a batch along one: gathered, and its
+    gradient scattered."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P("rows", "columns"), P("rows")),
+        out_specs=(P("rows", "columns"), P()),
+        check_vma=False,
+    )
+    def step(w: Any, x: Any) -> Any:
+        def loss(w: Any) -> Any:
+            whole = lax.all_gather(w, "rows", tiled=True)
+            return jnp.mean(jnp.tanh(x @ whole) ** 2)
+
+        value, by_w = jax.value_and_grad(loss)(w)
+        return w - 0.1 * by_w / 2, lax.pmean(value, ("rows", "columns"))
+
+    return step
+
+
 def around(mesh: Any) -> Callable[..., Any]:
     """Within a loop, vmap and checkpoint; the gradient is of the batch, too."""
 
@@ -283,6 +348,10 @@ STEPS = {
     "permuted": Step(permuted, (batch()[0],), axes=TWO_AXES),
     "counted": Step(counted, (batch()[0],), axes=TWO_AXES),
     "meshes": Step(meshes, (batch()[0],), axes=TWO_AXES),
+    "turns": Step(turns, (parameters(), *in_turns(3)), 1),
+    "many turns": Step(turns, (parameters(), *in_turns(60)), 1),
+    "several steps": Step(several_steps, (parameters(), *in_turns(3)), 1),
+    "pieces of two": Step(pieces_of_two, (parameters()["in"], batch()[0]), 1, axes=TWO_AXES),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),
 }
 

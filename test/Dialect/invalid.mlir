@@ -176,6 +176,11 @@ func.func private @f() attributes {baechi.kernel = 3 : i64}
 
 // -----
 
+// expected-error @+1 {{'baechi.batched' must be a unit attribute or, for each dimension, an array of i64 with the replicas that have each part}}
+func.func private @f(tensor<4xf32> {baechi.batched = [3 : i64]})
+
+// -----
+
 // expected-error @+1 {{'baechi.machine' stands on modules only}}
 func.func private @f() attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited>}
 

@@ -45,7 +45,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.may_alias` | result of a kernel | array of i64: arguments whose buffers the result may be written into |
     | `baechi.piece` | argument or result of a step | `#baechi.piece`: it is a part of a tensor that the caller has as a whole |
     | `baechi.replicas` | function | i64: so many replicas have a part of the batch each (`--baechi-replicate`) |
-    | `baechi.batched` | argument of a replicated step | unit: it has a part for each replica |
+    | `baechi.batched` | argument of a replicated step | unit: it has a part for each replica; or an array for each dimension, `[array<i64: 3, 12>, array<i64>]`: the replicas that have each part along it, a bit each |
     | `baechi.replica` | kernel's call | i64: the replica that it computes for (`--baechi-pin-replicas`) |
     | `baechi.copied` | `tensor.extract_slice` | unit: a tensor of its own, which is sent without the rest; until kernels are formed (`--baechi-slice-parameters`) |
     | `baechi.joined` | `func.call` | unit: what puts arguments of a device's program together (`baechi.parts`) is where they are, which lie behind each other (`--baechi-carry-parameters`) |

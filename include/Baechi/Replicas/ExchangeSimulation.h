@@ -58,6 +58,9 @@ struct ExchangeOptions {
   double bytesPerSecond = 0; ///< of a network card, each way
   int64_t latencyNs = 50000;
   int64_t messageNs = 0; ///< that a card is busy with a message besides
+  /// A card begins to receive a message once all of it was sent, as where
+  /// something between stores it; else while it is sent.
+  bool stored = false;
   Policy policy = Policy::P3;
   Servers servers = Servers::First;
   int64_t slice = 50000;      ///< parameters

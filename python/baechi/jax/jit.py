@@ -14,6 +14,7 @@ from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiling.options import CompileOptions, beside
 from baechi.jax.bound import choose
 from baechi.jax.jitted import Jitted
+from baechi.jax.one_replica import NOT_GIVEN, one_replica
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,8 +39,11 @@ class _Options(TypedDict, total=False):
     splits: str
     split: Mapping[str, tuple[int, int] | str] | None
     replicas: int
+    axis_name: str | None
+    in_axes: Any
     exchange: str | None
     slice_bytes: int | None
+    factors: str
     objective: str
     transfers: str
     fit_memory: str
@@ -80,8 +84,11 @@ def jit(
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
+    axis_name: str | None = None,
+    in_axes: Any = NOT_GIVEN,
     exchange: str | None = None,
     slice_bytes: int | None = None,
+    factors: str = "none",
     objective: str = "makespan",
     transfers: str = "lend",
     fit_memory: str = "auto",
@@ -133,11 +140,19 @@ def jit(
         one owner; the same bits on any number of devices. `split={"x": (0, N)}` names the
         batch's arguments where they are not found. A step of `jax.shard_map` or `jax.pmap` has
         as many as its mesh says (docs/replicas.md).
+    axis_name, in_axes: the step is what one of the replicas computes, `lax.psum` and others
+        along this axis exchange values, and in_axes says for each argument the dimension that
+        is cut, or None for what all have, as of `jax.vmap`: `replicas=2, axis_name="batch",
+        in_axes=(None, 0, 0)`. Results that differ lie one after the other along the first
+        dimension.
     exchange: between replicas, donated parameters are sent as soon as they are new and awaited
         by the next call, and messages go in this order: `fifo` (as they are ready), `slices`
         (the same, in slices), `tictac` (what the next call uses first) or `p3` (the same, in
         slices); None: owners send them at a call's start. The bits are the same.
         slice_bytes: of `p3` and `slices`, the largest slice.
+    factors: of replicas' gradients, `none` (they are sent) or `smaller`: where a gradient is a
+        product whose factors are fewer bytes, as of large dense layers, they are sent, and the
+        parameter's owner computes the products; the bits are the same.
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies), `copy`, or `network` (a message takes what the machine's link says, as on a
         network of that speed, which is simulated); the results are the same.
@@ -205,9 +220,11 @@ def jit(
         replicas,
         exchange,
         slice_bytes,
+        factors,
         objective,
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")
     checks = CheckOptions(check, check_tolerance, cuda_math)
-    return Jitted(step, donated, static, options, checks, async_dispatch, overlap_steps)
+    alone = one_replica(axis_name, in_axes, replicas)
+    return Jitted(step, donated, static, options, checks, async_dispatch, overlap_steps, alone)

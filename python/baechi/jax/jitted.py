@@ -28,6 +28,7 @@ from baechi.jax.bound import Bound, Chosen, Way, bind
 from baechi.jax.calls import describe, no_array, type_of
 from baechi.jax.jax_program import MISSED, JaxProgram, Quick
 from baechi.jax.lowered import Lowered
+from baechi.jax.one_replica import OneReplica
 from baechi.jax.overlap import why_separate
 from baechi.jax.step_check import JaxCheck
 from baechi.steps import resident_jax
@@ -70,6 +71,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         checks: CheckOptions | None = None,
         dispatches: bool = False,
         overlaps: bool = False,
+        alone: OneReplica | None = None,
     ):
         super().__init__()
         functools.update_wrapper(self, step)
@@ -77,6 +79,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         self._options, self._checks = options, checks or CheckOptions()
         self._donated, self._static = donated, static
         self._dispatches, self._overlaps = dispatches, overlaps
+        self._one_replica = alone
         self._programs: dict[Any, JaxProgram] = {}
         self._ways: dict[Any, Way] = {}
         # What may be called without a longer look at the arguments.
@@ -202,12 +205,18 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
         return _Call(key, bound, tree, leaves, generators, static, donated, kinds)
 
+    def _dynamic(self, call: _Call) -> Callable[..., Any]:
+        """The step, of all replicas, of a call's arguments that are not static."""
+        step = call.arguments.positional(self._step)
+        step = _with_static(step, call.static) if call.static else step
+        if self._one_replica is None:
+            return step
+        return self._one_replica.of_all(step, call.arguments, call.static)
+
     def _import(self, call: _Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
         progress.phase("import")
-        step = call.arguments.positional(self._step)
-        step = _with_static(step, call.static) if call.static else step
-        plain = random_keys.PlainStep(step, call.generators)
+        plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
         name = _identifier(self._step)
         try:
@@ -222,9 +231,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
 
     def _flat(self, call: _Call) -> Callable[..., list[Any]]:
         """The step of a call's leaves, with flat results."""
-        step = call.arguments.positional(self._step)
-        step = _with_static(step, call.static) if call.static else step
-        plain = random_keys.PlainStep(step, call.generators)
+        plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         return written.unrolled(
             lambda *leaves: jax.tree.leaves(plain(*jax.tree.unflatten(call.tree, leaves)))
         )

@@ -66,7 +66,7 @@ def baechi(
         raise ValueError(
             f"backend 'baechi' has no option '{min(unknown)}'; known: {', '.join(known)}"
         )
-    compiling = CompileOptions(**given)
+    compiling = CompileOptions(**given).replicated()
     checks = CheckOptions(check, tolerance, compiling.cuda_math)
     return CompiledGraph(module, compiling, weights == "held", checks).run
 

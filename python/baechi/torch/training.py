@@ -55,6 +55,7 @@ def compile_step(
     replicas: int = 1,
     exchange: str | None = None,
     slice_bytes: int | None = None,
+    factors: str = "none",
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -82,8 +83,8 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
-        split, replicas, exchange, slice_bytes, transfers, fit_memory, spill_to, verbose: as
-        for `baechi.jit`; names are `layers.0.fc1.weight` for parameters and buffers,
+        split, replicas, exchange, slice_bytes, factors, transfers, fit_memory, spill_to, verbose:
+        as for `baechi.jit`; names are `layers.0.fc1.weight` for parameters and buffers,
         `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
@@ -120,7 +121,8 @@ def compile_step(
         replicas,
         exchange,
         slice_bytes,
-    )
+        factors,
+    ).replicated()
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
     return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options, checks)
