@@ -150,14 +150,14 @@ LogicalResult HostCompiler::compileKernels() {
   return success();
 }
 
-LogicalResult HostCompiler::addCudaScratch(ModuleOp copy) {
-  if (!cudaScratch) {
-    FailureOr<KernelScratch> bytes = cudaScratchOf(module());
-    if (failed(bytes))
+LogicalResult HostCompiler::addCudaNeeds(ModuleOp copy) {
+  if (!cudaNeeds) {
+    FailureOr<CudaNeeds> needs = cudaNeedsOf(module());
+    if (failed(needs))
       return failure();
-    cudaScratch = std::move(*bytes);
+    cudaNeeds = std::move(*needs);
   }
-  annotateCudaScratch(copy, *cudaScratch);
+  annotateCudaNeeds(copy, *cudaNeeds);
   return success();
 }
 
@@ -171,7 +171,7 @@ LogicalResult HostCompiler::compileCudaKernels() {
   for (auto function : module().getOps<func::FuncOp>())
     if (function->hasAttr(BaechiDialect::kKernel) && !isHostCall(function))
       builder.clone(*function);
-  if (failed(addCudaScratch(*code)) ||
+  if (failed(addCudaNeeds(*code)) ||
       failed(cudaLowering ? cudaLowering(*code)
                           : lowerKernelsToCuda(*code, CudaOptions())))
     return failure();
@@ -196,7 +196,7 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
   OwningOpRef<ModuleOp> placed = module().clone();
   if (llvm::any_of(machine.devices,
                    [](auto &device) { return device.kind == "cuda"; }) &&
-      failed(addCudaScratch(*placed)))
+      failed(addCudaNeeds(*placed)))
     return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));
@@ -227,7 +227,7 @@ HostCompiler::compile(const placement::Machine &machine,
   Stopwatch watch;
   CompiledProgram program;
   OwningOpRef<ModuleOp> placed = module().clone();
-  if (anyCuda && failed(addCudaScratch(*placed)))
+  if (anyCuda && failed(addCudaNeeds(*placed)))
     return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));

@@ -36,6 +36,7 @@ class _Options(TypedDict, total=False):
     profile: str | os.PathLike[str] | None
     costs: str
     cuda_math: str
+    cuda_convolutions: str
     splits: str
     split: Mapping[str, tuple[int, int] | str] | None
     replicas: int
@@ -81,6 +82,7 @@ def jit(
     costs: str = "measured",
     measure: str = "auto",
     cuda_math: str = "fp32",
+    cuda_convolutions: str = "measured",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
@@ -125,6 +127,8 @@ def jit(
         seconds (`"30"`) or `all` (as long as it takes).
     cuda_math: what GPUs may round the factors of products to: `fp32` (nothing),
         `tf32`, `bf16` or `fp16`; sums are in single precision.
+    cuda_convolutions: what computes convolutions on GPUs: `measured` (cuDNN where it was measured
+        to be faster, else generated code), `generated` or `cudnn`.
     splits: how operators are cut into pieces that devices compute at once: `none`, `exact`
         (where the step is faster; no sum is cut and each has one order, the
         same bits on any number of host devices), `any` (where the step is
@@ -212,6 +216,7 @@ def jit(
         costs,
         measure,
         cuda_math,
+        cuda_convolutions,
         splits,
         split,
         transfers,
