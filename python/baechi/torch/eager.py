@@ -109,8 +109,9 @@ def _update(state: State, recipe: Recipe, parameters: list[torch.Tensor]) -> tor
         if options.scaler is not None:
             gradients = [p.grad for p in parameters if p.grad is not None]
             overflow = not all(bool(gradient.isfinite().all()) for gradient in gradients)
+            numbers = options.numbers()
             for gradient in gradients:
-                gradient.mul_(options.numbers()["unscale"])
+                gradient.mul_(numbers["unscale"]).mul_(numbers["unscale_rest"])
         if options.clip_value is not None:
             torch.nn.utils.clip_grad_value_(parameters, options.clip_value)
         if options.clip_norm is not None:
