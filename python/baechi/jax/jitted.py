@@ -34,7 +34,7 @@ from baechi.jax.step_check import JaxCheck
 from baechi.steps import resident_jax
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.gpu_array import GpuArray
-from baechi.steps.library import refuse_within_host_calls
+from baechi.steps.host_calls import refuse_within_host_calls
 from baechi.steps.resident import ResidentArray
 
 resident_jax.register(ResidentArray)
