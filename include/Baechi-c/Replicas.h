@@ -45,10 +45,12 @@ BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const uint64_t *rows, const uint64_t *widths,
                                const double *steps,
                                const BaechiStoreOptions *options);
+/// No workers: as many as there were.
 BaechiStore *baechiStoreRestore(const char *file,
                                 const BaechiStoreOptions *options);
 void baechiStoreDestroy(BaechiStore *store);
 
+int32_t baechiStoreWorkers(const BaechiStore *store);
 size_t baechiStoreTables(const BaechiStore *store);
 /// The name is valid as long as the store is.
 const char *baechiStoreTable(const BaechiStore *store, size_t table,

@@ -8,6 +8,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Dialect/Carried.h"
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Baechi/Dialect/Outside.h"
 #include "Baechi/Dialect/Parts.h"
 #include "Baechi/Dialect/Pieces.h"
@@ -125,9 +126,10 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
       name == D::kName || name == D::kImplementation || name == kExchange)
     return expectString(attr, emitError);
   if (name == D::kStart || name == D::kUpdatedBy || name == D::kArgument ||
-      name == D::kResult || name == D::kKernelScratch || name == D::kOperator ||
-      name == D::kOutput || name == kReplicas || name == kReplica ||
-      name == kCarried || name == kPriority || name == kSliceBytes)
+      name == D::kResult || name == D::kKernelScratch || name == kCudaBlocks ||
+      name == D::kOperator || name == D::kOutput || name == kReplicas ||
+      name == kReplica || name == kCarried || name == kPriority ||
+      name == kSliceBytes)
     return expectNonNegative(attr, emitError);
   if (name == D::kMachine)
     return expect<MachineAttr>(attr, "a #baechi.machine", emitError);
@@ -185,7 +187,7 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
       !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
-       name == kKernelScratch || name == kCudaProduct ||
+       name == kKernelScratch || name == kCudaBlocks || name == kCudaProduct ||
        name == kCudaConvolution || name == kEnds || name == kReplicas) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";

@@ -96,6 +96,10 @@ BaechiStore *baechiStoreRestore(const char *file,
 
 void baechiStoreDestroy(BaechiStore *store) { delete store; }
 
+int32_t baechiStoreWorkers(const BaechiStore *store) {
+  return store->store->options().workers;
+}
+
 size_t baechiStoreTables(const BaechiStore *store) {
   return store->store->tables().size();
 }

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from baechi.graphs.problem import Operator as Operator
     from baechi.graphs.problem import Output as Output
     from baechi.graphs.xla import graph_of_xla as graph_of_xla
-    from baechi.jax.jitted import jit as jit
+    from baechi.jax.jit import jit as jit
     from baechi.jax.lowered import load_step as load_step
     from baechi.jax.shardings import Collective as Collective
     from baechi.jax.shardings import Shardings as Shardings
@@ -64,7 +64,7 @@ __path__ = [*__path__, *_builds()]
 # By module; each is loaded when it is first asked for: what needs JAX, the extension or
 # numpy does not keep the others from working.
 _PUBLIC = {
-    "baechi.jax.jitted": ["jit"],
+    "baechi.jax.jit": ["jit"],
     "baechi.steps.library": ["StepError"],
     "baechi.jax.lowered": ["load_step"],
     "baechi.jax.shardings": ["Collective", "Shardings", "shardings"],

@@ -13,6 +13,7 @@ from torch_support import F, Mlp, Pair, compile_step, needs_tools, nn, torch
 
 # isort: split
 from baechi.importer.torch import linalg
+from baechi.torch import short_types
 
 pytestmark = needs_tools
 
@@ -207,6 +208,58 @@ def test_autocast_has_the_tolerance_of_its_type(batch, miscompiled):
         miscompiled("math.tanh", "math.absf")
         with pytest.raises(baechi.CheckError):
             made()(*batch)
+
+
+def test_single_precision_beside_autocast_is_compared_as_such(batch, miscompiled):
+    """A factor that is wrong by 3 % is found where nothing depends on bfloat16."""
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.scale = nn.Linear(6, 4), nn.Parameter(torch.linspace(1, 2, 6))
+
+        def forward(self, x):
+            return self.inner(x), (torch.sin(x) * self.scale).sum() * 1.0625
+
+    def made():
+        torch.manual_seed(7)
+        model = Both()
+        return compile_step(
+            model,
+            lambda out, target: F.cross_entropy(out[0], target) + out[1],
+            torch.optim.SGD(model.parameters(), 0.1),
+            check=1,
+        )
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made()(*batch)
+        miscompiled("1.062500e+00", "1.030625e+00")
+        with pytest.raises(baechi.CheckError, match="first at 'mul'"):
+            made()(*batch)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_what_short_types_change_follows_the_data(kind):
+    def run():
+        wide = torch.linspace(0.1, 1, 12)
+        short = wide.to(kind)
+        held = torch.zeros(12, dtype=kind)
+        held.copy_(short.flip(0).clone().view(3, 4).reshape(-1))
+        held.add_(short)
+        weight = wide.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=kind):
+            torch.nn.functional.linear(torch.ones(1, 12), weight[None]).sum().backward()
+        values = held.float(), weight.grad, torch.sin(wide), wide.argmax()
+        return [value.detach().double().numpy() for value in values]
+
+    right, runs = run(), short_types.shortened(run)
+    unit = torch.finfo(kind).eps
+    changes = [[abs(a / b - 1).max() for a, b in zip(other, right)] for other in runs]
+    assert len(runs) == 4
+    for held, gradient, *alone in changes:
+        assert unit / 2 < held < 4 * unit and 0 < gradient < 4 * unit
+        assert alone == [0, 0]
+    assert short_types.shortened(lambda: [torch.sin(torch.ones(3)).numpy()]) == []
 
 
 def test_errors_of_the_step_come_first(batch):

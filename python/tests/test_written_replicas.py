@@ -23,7 +23,8 @@ from jax.sharding import PartitionSpec as P
 
 import baechi
 from baechi.importer.common.errors import ImportFailure
-from written_steps import REPLICAS, STEPS, Step, abstract_mesh, loss_of, run, sgd, updated
+from written_steps import STEPS, Step, abstract_mesh, run
+from written_training import REPLICAS, loss_of, sgd, updated
 
 OPTIONS: dict[str, Any] = {"costs": "roofline", "budget": "0"}
 HERE = pathlib.Path(__file__).parent
@@ -179,7 +180,7 @@ jax.config.update("jax_num_cpu_devices", 2)
 import baechi
 from baechi.importer.common.errors import ImportFailure
 from jax import lax
-from written_steps import batch, loss_of, parameters, updated
+from written_training import batch, loss_of, parameters, updated
 
 def step(params, x, y):
     loss, gradients = jax.value_and_grad(loss_of)(params, x, y)

@@ -106,6 +106,11 @@ module attributes {baechi.kernel} {}
 
 // -----
 
+// expected-error @+1 {{'baechi.cuda_blocks' stands on functions only}}
+module attributes {baechi.cuda_blocks = 3 : i64} {}
+
+// -----
+
 // expected-error @+1 {{'baechi.kernel_scratch' stands on functions only}}
 module attributes {baechi.kernel_scratch = 3 : i64} {}
 

@@ -170,12 +170,6 @@ TEST(ExchangeSimulation, TheBetterServersAreNoSlower) {
   }
 }
 
-TEST(ExchangeSimulation, NamesOfPolicies) {
-  EXPECT_EQ(policyNamed("p3"), Policy::P3);
-  EXPECT_EQ(policyNamed("tictac"), Policy::TicTac);
-  EXPECT_EQ(policyNamed("lifo"), std::nullopt);
-}
-
 std::string errorOf(const std::vector<Layer> &layers, ExchangeOptions options) {
   try {
     simulateExchange(layers, options);

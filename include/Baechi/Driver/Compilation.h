@@ -38,8 +38,9 @@ public:
   static llvm::Expected<std::unique_ptr<Compilation>>
   read(DriverOptions options, placement::Machine machine, Listener &listener);
 
-  /// Measures links that are only assumed, and, \p always, the runtime; the
-  /// plan is as good as they are.
+  /// Measures links that are only assumed, unless the profile has what was
+  /// measured before, and, \p always, the runtime; the plan is as good as they
+  /// are.
   llvm::Error measureMachine(bool always = false);
 
   /// Gives a first value to every argument of a program of the model.
@@ -259,7 +260,7 @@ private:
       singlePrograms;
   double profileSeconds = 0;
   KernelCostCounts kernelCostCounts;
-  bool stepsMeasured = false;
+  bool stepsMeasured = false, machineMeasured = false;
 };
 
 } // namespace baechi

@@ -26,10 +26,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace baechi::replicas {
@@ -47,8 +45,6 @@ enum class Policy : uint8_t {
   P3,     ///< such pieces, those of the first layer first
   TicTac, ///< arrays as Fifo's, those of the first layer first
 };
-/// "fifo", "slices", "p3", "tictac".
-std::optional<Policy> policyNamed(std::string_view name);
 
 /// Which servers have an array's pieces.
 enum class Servers : uint8_t {

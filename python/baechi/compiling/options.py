@@ -23,6 +23,7 @@ _SLICED = ("slices", "p3")
 _FACTORS = ("none", "smaller")
 _LEAST_SLICE = 1024  # bytes
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
+_CUDA_CONVOLUTIONS = ("measured", "generated", "cudnn")
 _SPLITS = re.compile(
     r"none|exact|any|(canonical|micro|forced|exact-forced):([2-9]|[1-5][0-9]|6[0-4])"
 )
@@ -60,6 +61,7 @@ class CompileOptions:
     costs: str = "measured"
     measure: str = "auto"
     cuda_math: str = "fp32"
+    cuda_convolutions: str = "measured"
     splits: str = "none"
     split: Mapping[str, tuple[int, int] | str] | None = None
     transfers: str = "lend"
@@ -82,6 +84,7 @@ class CompileOptions:
             raise TypeError(f"machine is a {kind}: {mend}")
         _check_word("costs", self.costs, _COSTS)
         _check_word("cuda_math", self.cuda_math, _CUDA_MATH)
+        _check_word("cuda_convolutions", self.cuda_convolutions, _CUDA_CONVOLUTIONS)
         _check_word("transfers", self.transfers, _TRANSFERS)
         _check_word("fit_memory", self.fit_memory, _FIT_MEMORY)
         _check_word("placer", self.placer, _placers())
@@ -162,6 +165,7 @@ class CompileOptions:
             "costs": self.costs,
             "measure": str(self.measure),
             "cuda-math": self.cuda_math,
+            "cuda-convolutions": self.cuda_convolutions,
             "splits": self.splits,
             "replicas": str(self.replicas),
             "transfers": self.transfers,

@@ -14,7 +14,7 @@ import pathlib
 import re
 import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 import ml_dtypes
@@ -303,6 +303,30 @@ class StepLibrary:
         if self._functions["run"](self._step):
             self.fail()
 
+    def call(self, arguments: Mapping[int, Any], results: Mapping[int, Any]) -> None:
+        """Sets arguments, runs a step and reads results into arrays of the caller's, which are as
+        `set_argument` and `read_result` take them. What lies on a GPU is copied there as parts of
+        the step, after what others have begun to do to it: the step alone is waited for."""
+        self._settle()
+        kept, places = [], []
+        for border, values in (("arguments", arguments), ("results", results)):
+            there = (ctypes.c_void_p * len(self.program[border]))()
+            for index, value in values.items():
+                there[index], owner = self._place(border, index, value)
+                kept.append(owner)
+            places.append(there)
+        if self._functions["call"](self._step, *places):
+            self.fail()
+
+    def _place(self, border: str, index: int, value: Any) -> tuple[int, Any]:
+        """Where an array lies, which fits an argument (or result), and what keeps it there."""
+        writes = border == "results"
+        if isinstance(value, np.ndarray):
+            self._check_numpy(border, index, value, writes=writes)
+            return value.ctypes.data, value
+        array = self._borrow(border, index, value, writes=writes)
+        return array.address, array
+
     @property
     def is_open(self) -> bool:
         return self._step is not None
@@ -356,18 +380,22 @@ class StepLibrary:
     def _lend(self, function: str, index: int, value: Any) -> None:
         """Lets a function of the library have an array of DLPack's, where it fits."""
         writes = function != "set_argument"
-        infos = self.program["results" if function == "get_result" else "arguments"]
+        border = "results" if function == "get_result" else "arguments"
+        self._settle()
+        array = self._borrow(border, index, value, writes=writes)
+        data, size = ctypes.c_void_p(array.address or None), ctypes.c_size_t(array.bytes)
+        if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
+            self.fail()
+
+    def _borrow(self, border: str, index: int, value: Any, *, writes: bool) -> dlpack.Borrowed:
         if not dlpack.is_array(value):
             raise TypeError(
                 f"{type(value).__name__} is no array: give one of NumPy, or one with __dlpack__"
             )
-        self._settle()
         array = dlpack.borrow(value)
-        if 0 <= index < len(infos):  # else the library says so
-            self._check_lent(infos[index], array, writes)
-        data, size = ctypes.c_void_p(array.address or None), ctypes.c_size_t(array.bytes)
-        if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
-            self.fail()
+        if 0 <= index < len(self.program[border]):  # else the library says so
+            self._check_lent(self.program[border][index], array, writes)
+        return array
 
     def _check_numpy(self, border: str, index: int, value: np.ndarray, writes: bool) -> None:
         if not 0 <= index < len(self.program[border]):

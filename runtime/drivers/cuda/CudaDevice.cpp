@@ -262,6 +262,9 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
                               "the step cannot be begun"))
     return fail(problem);
 
+  if (Problem problem = moveLent(/*in=*/true))
+    return fail(problem);
+
   // Marks of times need operators one by one.
   replays = usesGraphs && !exchange.keepsTimeline();
   // Events will do where there is no memory for more.
@@ -276,6 +279,9 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
     ranges->endStep();
   if (Problem problem = exchange.aborted() ? Problem() : flush())
     code = fail(problem);
+  if (code == 0 && !exchange.aborted())
+    if (Problem problem = moveLent(/*in=*/false))
+      code = fail(problem);
 
   // Also after a failure: nothing may run on when the step has ended.
   if (Problem problem = drain("the device failed (to learn in which operator, "
@@ -379,28 +385,74 @@ Error CudaDevice::read(int64_t offset, void *data, size_t bytes) const {
   return exchange(offset, data, bytes, /*in=*/false);
 }
 
+Expected<bool> CudaDevice::isHere(DevicePointer memory) const {
+  unsigned type = 0;
+  int gpu = ordinal;
+  Result result = functions->pointerAttribute(&type, pointerMemoryType, memory);
+  if (result == invalidValue) // It is the host's, which CUDA does not know.
+    return false;
+  if (result == success && type != memoryOfDevice)
+    return false;
+  if (result == success)
+    result = functions->pointerAttribute(&gpu, pointerOrdinal, memory);
+  if (Error error = functions->error(
+          result, "where the memory given lies cannot be found out"))
+    return error;
+  if (gpu != ordinal)
+    return Error("the memory given is of GPU " + std::to_string(gpu) +
+                 ", and the device is on GPU " + std::to_string(ordinal) +
+                 ": copy it there, or to the host");
+  return true;
+}
+
+Expected<bool> CudaDevice::lend(const CallerMemory &memory) {
+  Selection selection = hold();
+  Expected<bool> here = isHere(reinterpret_cast<DevicePointer>(memory.memory));
+  if (here && *here && memory.bytes > 0)
+    lent.push_back(memory);
+  return here;
+}
+
+/// The legacy stream: who gives memory by DLPack has it wait for its own work.
+static constexpr Stream legacyStream = nullptr;
+
+Problem CudaDevice::moveLent(bool in) {
+  if (lent.empty())
+    return {};
+  const char *what = in ? "the device's memory cannot be written"
+                        : "the device's memory cannot be read";
+  if (in) {
+    if (Problem problem =
+            check(functions->eventRecord(finish, legacyStream), what))
+      return problem;
+    if (Problem problem = check(functions->streamWait(stream, finish, 0), what))
+      return problem;
+  }
+  for (const CallerMemory &each : lent) {
+    if (each.in != in)
+      continue;
+    auto there = reinterpret_cast<DevicePointer>(each.memory);
+    DevicePointer here = arena + DevicePointer(each.offset);
+    if (Problem problem =
+            check(functions->memcpyAsync(in ? here : there, in ? there : here,
+                                         each.bytes, stream),
+                  what))
+      return problem;
+  }
+  return {};
+}
+
 Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
                            bool in) const {
   auto there = reinterpret_cast<DevicePointer>(memory);
   DevicePointer here = arena + DevicePointer(offset);
   Selection selection = hold();
-  Result result = selection.result();
-  unsigned type = 0;
-  int gpu = ordinal;
-  if (result == success)
-    result = functions->pointerAttribute(&type, pointerMemoryType, there);
-  if (result == invalidValue) // It is the host's, which CUDA does not know.
-    type = result = success;
-  const bool isOnGpu = result == success && type == memoryOfDevice;
-  if (isOnGpu)
-    result = functions->pointerAttribute(&gpu, pointerOrdinal, there);
-  if (isOnGpu && result == success && gpu != ordinal)
-    return Error("the memory given is of GPU " + std::to_string(gpu) +
-                 ", and the device is on GPU " + std::to_string(ordinal) +
-                 ": copy it there, or to the host");
+  Expected<bool> asked = isHere(there);
+  if (!asked)
+    return asked.takeError();
+  const bool isOnGpu = *asked;
   // Whoever works on the memory is not known: the GPU ends all of it first.
-  if (isOnGpu && result == success)
-    result = functions->synchronize();
+  Result result = isOnGpu ? functions->synchronize() : success;
   if (result == success)
     result = isOnGpu ? functions->memcpyAsync(in ? here : there,
                                               in ? there : here, bytes, stream)
