@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
-from baechi.jax.jitted import jit
+from baechi.jax.jit import jit
 from baechi.replicas.arguments import StoreError, whole
 from baechi.replicas.store import ParameterStore, StoreReport
 
