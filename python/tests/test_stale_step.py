@@ -144,6 +144,38 @@ def test_replicas_go_on_without_the_slowest_within_the_bound() -> None:
         np.testing.assert_array_equal(trained.state(), np.full(3, 5, np.float32))
 
 
+def test_steps_of_other_frameworks_are_called_as_they_are() -> None:
+    """One of PyTorch's, which changes in place what it is given."""
+    torch = pytest.importorskip("torch")
+
+    def train(state: Any, x: Any, y: Any) -> Any:
+        w = torch.from_numpy(state["w"]).requires_grad_()
+        optimizer = torch.optim.SGD([w], lr=0.05)
+        loss = ((torch.from_numpy(x) @ w - torch.from_numpy(y)) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return {"w": w.detach()}, loss.item()
+
+    batches = _batches(20)
+    state = {"w": np.zeros((8, 1), np.float32)}
+    expected = {"w": state["w"].copy()}
+    options = {"replicas": REPLICAS, "staleness": 0, "checked": True, "compiled": False}
+    with baechi.stale_step(train, state, **options) as step:
+        losses = [step(x, y) for x, y in batches]
+        found = step.state()
+    for (x, y), loss in zip(batches, losses, strict=True):
+        expected, of_all = train(expected, x, y)
+        expected = {"w": expected["w"].numpy()}
+        np.testing.assert_allclose(loss.result().mean(), of_all, rtol=1e-4)
+    np.testing.assert_allclose(found["w"], expected["w"], rtol=1e-4, atol=1e-5)
+    assert not state["w"].any()
+    with pytest.raises(TypeError, match="has 'costs', an option of compiling, and compiled=False"):
+        baechi.stale_step(train, state, costs="roofline", **options)
+    with baechi.stale_step(lambda s: (s["w"], 0), state, **options) as step:
+        with pytest.raises(TypeError, match="the next state has the structure"):
+            step().result()
+
+
 def test_what_cannot_be_shared_is_refused() -> None:
     options = {"replicas": 2, "staleness": 0, **OPTIONS}
     with pytest.raises(StoreError, match=r"state\['count'\] is of type int32 and shape \(\): what"):
