@@ -1,7 +1,7 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Replicas of a JAX step that each go on at their own pace (docs/replicas.md): its state lies in a
+"""Replicas of a step that each go on at their own pace (docs/replicas.md): its state lies in a
 parameter store, of which a replica reads values that are as late as was asked for by name."""
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class StaleStep(Generic[S]):
         patience: float = 60.0,
         ahead: int = 2,
         checked: bool = False,
+        compiled: bool = True,
         **options: Any,
     ):
         self._step = step
@@ -63,9 +64,18 @@ class StaleStep(Generic[S]):
             patience=patience,
             checked=checked,
         )
-        self._compiled = [
-            jit(step, machine="host:1", donate_argnums=(), **options) for _ in range(self._count)
-        ]
+        if not compiled and options:
+            raise TypeError(
+                f"stale_step has {min(options)!r}, an option of compiling, and compiled=False: "
+                "leave one of them out"
+            )
+        self._is_compiled = compiled
+        self._steps: list[Callable[..., Any]] = [step] * self._count
+        if compiled:
+            self._steps = [
+                jit(step, machine="host:1", donate_argnums=(), **options)
+                for _ in range(self._count)
+            ]
         self._ahead = whole("ahead", ahead, "how many calls may wait, at least 1")
         if self._ahead < 1:
             raise StoreError(f"ahead is {ahead}: give how many calls may wait, at least 1")
@@ -91,7 +101,8 @@ class StaleStep(Generic[S]):
             self._calls[0].wait()
             self._settle()
         self._settle()
-        self._compile(parts)
+        if self._is_compiled:
+            self._compile(parts)
         call = _Call(parts)
         self._calls.append(call)
         if self._error is not None:  # since then: its thread takes no calls any more
@@ -154,8 +165,8 @@ class StaleStep(Generic[S]):
         values = [leaf.value_of(self._store.read(leaf.table)) for leaf in self._leaves]
         state = jax.tree.unflatten(self._tree, values)
         result = jax.eval_shape(self._step, state, *parts[0])
-        _check_result(result, self._tree, self._leaves)
-        for step, mine in zip(self._compiled, parts, strict=True):
+        _check_next(result, self._tree, self._leaves)
+        for step, mine in zip(self._steps, parts, strict=True):
             jax.tree.map(np.asarray, step(state, *mine))
         self._known.add(known)
 
@@ -180,9 +191,12 @@ class StaleStep(Generic[S]):
             leaf.value_of(self._store.get(worker, leaf.table, range(leaf.rows)))
             for leaf in self._leaves
         ]
-        after, rest = self._compiled[worker](jax.tree.unflatten(self._tree, before), *part)
-        for leaf, old, new in zip(self._leaves, before, jax.tree.leaves(after), strict=True):
-            change = (np.asarray(new) - old) / np.float32(self._count)
+        own = before if self._is_compiled else [value.copy() for value in before]  # to be changed
+        result = self._steps[worker](jax.tree.unflatten(self._tree, own), *part)
+        after = _next_state(result, self._tree, self._leaves)
+        rest = result[1]
+        for leaf, old, new in zip(self._leaves, before, after, strict=True):
+            change = (new - old) / np.float32(self._count)
             self._store.inc(worker, leaf.table, range(leaf.rows), leaf.rows_of(change))
         self._store.clock(worker)
         return jax.tree.map(np.asarray, rest)
@@ -222,6 +236,8 @@ def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> 
     ahead: how many calls may wait before the next one does.
     patience: seconds that a replica waits for another before an error names that.
     checked: every read of the state is compared with the bound.
+    compiled: False calls the step as it is, by a thread for each replica, with arrays of NumPy: of
+        any framework.
     Others are those of `baechi.jit`, for the replicas' programs on one host device each.
     """
     return StaleStep(step, state, **options)
@@ -289,7 +305,15 @@ def _cut(axis: int | None, leaf: Any, count: int) -> list[Any]:
     return np.split(np.asarray(leaf), count, axis=axis)
 
 
-def _check_result(result: Any, tree: Any, leaves: list[_Leaf]) -> None:
+def _next_state(result: Any, tree: Any, leaves: list[_Leaf]) -> list[np.ndarray]:
+    """The arrays of the next state."""
+    if isinstance(result, tuple) and len(result) == 2:
+        result = (jax.tree.map(np.asarray, result[0]), result[1])
+    return _check_next(result, tree, leaves)
+
+
+def _check_next(result: Any, tree: Any, leaves: list[_Leaf]) -> Any:
+    """The leaves of the next state. Raises TypeError where it is another."""
     mend = "a step of stale_step returns (the next state, what else it computes)"
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(f"the step returns {type(result).__name__}: {mend}")
@@ -302,3 +326,4 @@ def _check_result(result: Any, tree: Any, leaves: list[_Leaf]) -> None:
                 f"the next {leaf.table} is {next_one.dtype} of shape {next_one.shape}, not "
                 f"float32 of {leaf.shape}: {mend}"
             )
+    return found
