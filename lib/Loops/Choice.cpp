@@ -116,12 +116,20 @@ Sample baechi::loops::sampleBox(const Loop &loop, size_t most,
 std::vector<Plan> baechi::loops::plansOf(const Loop &loop, const Verdict &first,
                                          const Sample &sample,
                                          int32_t workers) {
+  // Three keys of 24 workers have more; simulating them all ways would take
+  // longer than the rest of the analysis.
+  constexpr double kMostBlocks = 1 << 12;
   std::vector<Plan> plans;
   for (Verdict &verdict : schemesOf(loop, first)) {
     std::vector<std::vector<int64_t>> axes = axesOf(loop, verdict);
     if (axes.empty())
       continue;
     for (std::vector<int32_t> &parts : partsOf(verdict, axes.size(), workers)) {
+      double blocks = 1;
+      for (int32_t each : parts)
+        blocks *= each;
+      if (!plans.empty() && blocks > kMostBlocks)
+        continue;
       std::vector<std::vector<int64_t>> cuts;
       for (size_t axis = 0; axis < axes.size(); ++axis)
         cuts.push_back(cutsOf(loop, axes[axis], sample, parts[axis]));

@@ -158,3 +158,18 @@ TEST(Choice, SamplesLieInTheDomain) {
   EXPECT_EQ(sampleBox(loop, 4096, 5).each,
             5.0 / static_cast<double>(sample.entries.size()));
 }
+
+TEST(Choice, VeryManyBlocksAreNotCompared) {
+  Loop loop;
+  loop.keys = {{"i", 0, 60}, {"j", 0, 50}, {"k", 0, 40}};
+  loop.arrays = {array("A", {60}), array("B", {50}), array("C", {40})};
+  for (int32_t k = 0; k < 3; ++k) {
+    std::vector<int64_t> unit(3, 0);
+    unit[k] = 1;
+    loop.accesses.push_back(read(k, {at(unit)}));
+    loop.accesses.push_back(write(k, {at(unit)}));
+  }
+  EXPECT_EQ(plansOf(loop, 4).size(), 6u);
+  ASSERT_EQ(plansOf(loop, 24).size(), 1u);
+  EXPECT_EQ(plansOf(loop, 24)[0].parts, (std::vector<int32_t>{24, 24, 24}));
+}

@@ -52,7 +52,8 @@ struct Plan {
 /// All that were looked at, the best one first: of those that take no more than
 /// a twentieth longer than the fastest the one that moves the fewest bytes, of
 /// equal ones that which `analyse` names, in its fewest blocks. The others by
-/// their times. None for a scheme that has no blocks.
+/// their times. None for a scheme that has no blocks. Of plans with very many
+/// blocks only the first is looked at.
 std::vector<Plan> plansOf(const Loop &loop, const Verdict &first,
                           const Sample &sample, int32_t workers);
 

@@ -26,7 +26,8 @@ def choose(
     from, what has been analysed."""
     if analysis.scheme == "serial" or not len(entries) or not analysis.native.axes:
         return analysis
-    columns = [column.astype(np.int64)[_some(len(entries))].tolist() for column in entries.keys]
+    some = _some(len(entries))
+    columns = [column[some].tolist() for column in entries.keys]
     each = len(entries) / len(columns[0])
     plans = analysis.native.plans(columns, each, workers)
     fit = [plan for plan in plans if _can_cut(plan, body, entries, buffered)]
