@@ -35,6 +35,7 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.chained = splits.chained;
   split.ordered = splits.ordered;
   split.largestFirst = splits.largestFirst;
+  split.sentPercent = splits.sentPercent;
   split.stored = true;
   manager.addPass(createSplit(split, report));
 }

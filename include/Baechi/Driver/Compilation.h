@@ -137,8 +137,9 @@ private:
   /// by an estimate: both are compiled unless one is clearly worse.
   void addLargestCut(SplitChoice choice);
   /// Other cuts of the step are compared with what was formed, by the roofline:
-  /// the largest class first, and where devices share no memory, fewer pieces
-  /// and micro-batches. What may be better is compiled, too.
+  /// the largest class first, and where devices share no memory, fewer pieces,
+  /// micro-batches, and pieces of what saves time if part of what they send
+  /// overlaps. What may be better is compiled, too.
   void addOtherCuts();
   /// Where nothing that was formed fits, micro-batches are tried, too.
   void addMicroBatches();

@@ -96,6 +96,9 @@ struct SplitChoice {
   /// The class that saves the most is cut first, and no other plan is looked
   /// at.
   bool largestFirst = false;
+  /// Of the time that pieces send each other something over links, what is
+  /// expected not to overlap with what is computed.
+  unsigned sentPercent = 100;
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;
