@@ -352,3 +352,31 @@ def test_a_compiled_model_that_was_traced_otherwise_is_found(batch, monkeypatch)
 def test_options_of_compiled_models_that_mean_nothing(batch):
     with pytest.raises(Exception, match="check is 'always': give 'first'"):
         compiled(Net(), check="always")(batch[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_normalisations_under_autocast_are_no_false_alarm(dtype):
+    """PyTorch's kernels keep their statistics in single precision, its traces do not."""
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.GroupNorm(2, 8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8 * 36, 4),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    options = {"check": 1, "costs": "roofline", "budget": "0", "machine": "host:1"}
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="baechi", options=options)
+    x, y = torch.randn(8, 3, 6, 6), torch.randint(0, 4, (8,))
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=dtype):
+            loss = torch.nn.functional.cross_entropy(compiled(x).float(), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[2] < losses[0]

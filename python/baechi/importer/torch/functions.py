@@ -219,6 +219,23 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return input * (kept / (1 - p))
 
 
+_SHORT = torch.float16, torch.bfloat16
+
+
+def _in_single_precision(norm):
+    """Of short types, with statistics in 32 bits, as PyTorch's kernels have them; its
+    decompositions keep them in the input's type for the backward pass."""
+
+    def normalized(input, *given, **named):
+        tensors = [x for x in (*given, *named.values()) if isinstance(x, torch.Tensor)]
+        # Running statistics are changed where they are.
+        if input.dtype not in _SHORT or any(x.dtype in _SHORT for x in tensors):
+            return NotImplemented
+        return norm(input.float(), *given, **named).to(input.dtype)
+
+    return normalized
+
+
 _REDUCTIONS = "none", "mean", "sum"
 
 
@@ -255,4 +272,11 @@ TABLE = {
     functional.ctc_loss: ctc_loss,
     functional.dropout: dropout,
     torch.dropout: dropout,
+    **{
+        norm: _in_single_precision(norm)
+        for norm in (
+            *(functional.batch_norm, functional.group_norm, functional.instance_norm),
+            *(torch.batch_norm, torch.group_norm, torch.instance_norm),
+        )
+    },
 }
