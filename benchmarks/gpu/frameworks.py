@@ -25,10 +25,12 @@ import importlib.util
 import json
 import os
 import pathlib
+import select
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [
@@ -182,6 +184,7 @@ def worker(name, model, folder, device, math):
 class Contender:
     def __init__(self, name, model, options):
         self.name, self.times = name, []
+        self.seconds = options.seconds
         self.said = tempfile.TemporaryFile("w+")  # a pipe would be full some time
         command = [
             sys.executable,
@@ -201,11 +204,16 @@ class Contender:
             text=True,
         )
 
-    def begin(self):
+    def begin(self, until):
         """Waits for the first losses."""
-        self.losses = self.answer()
+        self.losses = self.answer(until)
 
-    def answer(self):
+    def answer(self, until):
+        # A line at a time: nothing of the next one waits in Python's own buffer.
+        if not select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))[0]:
+            self.process.kill()
+            self.process.communicate()
+            raise RuntimeError(f"no answer within {self.seconds:g} s")
         line = self.process.stdout.readline()
         if not line:
             self.process.communicate()
@@ -217,7 +225,7 @@ class Contender:
     def turn(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        self.times += self.answer()["walls"]
+        self.times += self.answer(time.monotonic() + self.seconds)["walls"]
 
     @property
     def milliseconds(self):
@@ -233,13 +241,13 @@ def start(model, options):
     }
 
 
-def begin(model, started):
+def begin(model, started, until):
     """Waits for the first losses of all; those that have some, and why others have none."""
     found, missing = {}, {name: "not started" for name in CONTENDERS if name not in started}
     for name, contender in started.items():
         print(f"frameworks: {model}: {name}", file=sys.stderr, flush=True)
         try:
-            contender.begin()
+            contender.begin(until)
             found[name] = contender
         except RuntimeError as error:
             missing[name] = str(error)
@@ -252,7 +260,11 @@ def compare(model, found, missing, options):
     for i in range(options.rounds if found else 0):
         order = list(found.values())
         for contender in order[i % len(order) :] + order[: i % len(order)]:
-            contender.turn()
+            try:
+                contender.turn()
+            except RuntimeError as error:
+                missing[contender.name] = str(error)
+                del found[contender.name]
     for contender in found.values():
         contender.process.communicate()  # no more lines: they end
     if "baechi" not in found:
@@ -297,6 +309,9 @@ def main():
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--math", choices=list(JAX_PRECISION), default="fp32")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--seconds", type=float, default=120, help="for a contender's first losses, and its turns"
+    )
     parser.add_argument("--target", default="", help="--host-target of baechi-run, if not this one")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
     options = parser.parse_args()
@@ -313,12 +328,16 @@ def main():
         sys.exit(f"frameworks.py: {lacking[0]} is not there: prepare it first")
     # All begin before any is measured: compiling would take from what is.
     started = {model: start(model, options) for model in options.models}
-    begun = {model: begin(model, started[model]) for model in options.models}
-    rows = [compare(model, *begun[model], options) for model in options.models]
+    until = time.monotonic() + options.seconds
+    begun = {model: begin(model, started[model], until) for model in options.models}
     names = f"step in {options.math}", "Baechi, ms", "PyTorch, ms", "torch.compile, ms", "JAX, ms"
     print(f"| {' | '.join(names)} | ratio to the best |")
     print("|---|---|---|---|---|---|")
-    print("\n".join(row for row, _, _ in rows), end="\n\n")
+    rows = []
+    for model in options.models:  # what ends all of this leaves the rows before
+        rows.append(compare(model, *begun[model], options))
+        print(rows[-1][0], flush=True)
+    print()
     for model, (_, _, ratio) in zip(options.models, rows, strict=True):
         result = "not compared" if ratio is None else "reached" if ratio <= 1 else "missed"
         print(f"goal: {model} in {options.math} in at most the best framework's time: {result}")

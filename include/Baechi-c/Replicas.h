@@ -45,10 +45,12 @@ BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const uint64_t *rows, const uint64_t *widths,
                                const double *steps,
                                const BaechiStoreOptions *options);
+/// No workers: as many as there were.
 BaechiStore *baechiStoreRestore(const char *file,
                                 const BaechiStoreOptions *options);
 void baechiStoreDestroy(BaechiStore *store);
 
+int32_t baechiStoreWorkers(const BaechiStore *store);
 size_t baechiStoreTables(const BaechiStore *store);
 /// The name is valid as long as the store is.
 const char *baechiStoreTable(const BaechiStore *store, size_t table,
@@ -82,6 +84,7 @@ double baechiStoreSeconds(const BaechiStore *store);
 typedef struct {
   int32_t machines, policy; ///< 0 fifo, 1 slices, 2 p3, 3 tictac
   int32_t servers;          ///< 0 first, 1 in turn, 2 the better of both
+  int32_t stored;           ///< messages are received once they are sent
   double bytesPerSecond;
   int64_t latencyNs, messageNs, slice, steps;
 } BaechiExchangeOptions;

@@ -13,30 +13,33 @@
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// What is known of a value: the replicas whose parts it is made of, a bit
-/// each, and whether any part of a batch is behind it.
+/// What is known of a value: the replicas that it is of, a bit each, all where
+/// nothing tells them apart, and whether any part of a batch is behind it.
 struct Parts {
-  uint64_t replicas = 0;
+  uint64_t replicas;
   bool batched = false;
 };
 
 class Sides {
 public:
   Sides(func::FuncOp step, int64_t replicas)
-      : step(step), block(step.front()), replicas(replicas) {}
+      : step(step), block(step.front()), replicas(replicas),
+        all(llvm::maskTrailingOnes<uint64_t>(replicas)) {}
 
   llvm::DenseMap<Operation *, int64_t> find() {
     for (BlockArgument argument : step.getArguments())
-      if (isBatched(argument))
-        if (auto piece = step.getArgAttrOfType<PieceAttr>(
-                argument.getArgNumber(), kPiece))
-          known[argument] = {uint64_t(1) << piece.getStart() / piece.getSize(),
-                             true};
+      if (auto piece =
+              step.getArgAttrOfType<PieceAttr>(argument.getArgNumber(), kPiece);
+          piece && isBatched(argument))
+        if (std::optional<uint64_t> readers = readersOf(
+                argument, piece.getDim(), piece.getStart() / piece.getSize()))
+          known.try_emplace(argument, Parts{*readers, true});
     for (Operation &op : block.without_terminator())
       visit(&op);
     for (Operation &op : llvm::reverse(block.without_terminator()))
@@ -45,65 +48,111 @@ public:
   }
 
 private:
-  void visit(Operation *op) {
-    Parts read;
-    auto add = [&](Value value) {
-      Parts parts = known.lookup(value);
-      read.replicas |= parts.replicas;
-      read.batched |= parts.batched;
-    };
-    for (Value operand : op->getOperands())
-      add(operand);
-    SetVector<Value> captured;
-    getUsedValuesDefinedAbove(op->getRegions(), captured);
-    for (Value value : captured)
-      add(value);
-    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
-      if (std::optional<int64_t> part = partOf(slice, read))
-        read = {uint64_t(1) << *part, true};
-    // Insertions are on their way to a whole until all parts are there.
-    bool several = llvm::popcount(read.replicas) > 1;
-    if (several && !isa<tensor::InsertSliceOp>(op))
-      read.replicas = 0;
-    if (llvm::popcount(read.replicas) == 1)
-      sides[op] = llvm::countr_zero(read.replicas);
-    for (Value result : op->getResults())
-      known[result] = read;
+  Parts of(Value value) const {
+    auto found = known.find(value);
+    return found == known.end() ? Parts{all} : found->second;
   }
 
-  /// The replica whose part of a batch, or of a whole that was put together
+  void visit(Operation *op) {
+    SetVector<Value> read(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), read);
+    // Of those that have all that it reads; where nobody has, it joins values.
+    Parts made{all};
+    uint64_t some = 0;
+    for (Value value : read) {
+      Parts parts = of(value);
+      made.replicas &= parts.replicas;
+      made.batched |= parts.batched;
+      some |= parts.replicas == all ? 0 : parts.replicas;
+    }
+    // Insertions are on their way to a whole until all parts are there.
+    if (made.replicas == 0 || (isa<tensor::InsertSliceOp>(op) && some != 0))
+      made.replicas = some;
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+      if (std::optional<uint64_t> part = partOf(slice, made))
+        made = {*part, true};
+    if (llvm::popcount(made.replicas) == 1)
+      sides[op] = llvm::countr_zero(made.replicas);
+    for (Value result : op->getResults())
+      known.insert_or_assign(result, made);
+  }
+
+  /// The replicas whose part of a batch, or of a whole that was put together
   /// again, \p slice is.
-  std::optional<int64_t> partOf(tensor::ExtractSliceOp slice, Parts source) {
-    ArrayRef<int64_t> whole = slice.getSourceType().getShape();
-    if (!isBatched(slice.getSource()) &&
-        !(source.batched && source.replicas == 0) &&
-        llvm::popcount(source.replicas) < 2)
+  std::optional<uint64_t> partOf(tensor::ExtractSliceOp slice, Parts source) {
+    BlockArgument batch = batchOf(slice.getSource());
+    if (batch && known.contains(batch)) // a part, of which this is a part
       return std::nullopt;
-    std::optional<int64_t> part;
-    for (auto [dim, extent] : llvm::enumerate(whole)) {
+    if (!batch && !(source.batched && source.replicas == all))
+      return std::nullopt;
+    std::optional<uint64_t> part;
+    for (auto [dim, extent] :
+         llvm::enumerate(slice.getSourceType().getShape())) {
       int64_t size = slice.getStaticSizes()[dim];
       int64_t offset = slice.getStaticOffsets()[dim];
       if (ShapedType::isDynamic(offset) || slice.getStaticStrides()[dim] != 1)
         return std::nullopt;
       if (size == extent)
         continue;
-      if (part || size == 0 || size * replicas != extent || offset % size != 0)
+      if (size == 0 || offset % size != 0)
         return std::nullopt;
-      part = offset / size;
+      if (batch && layoutOf(batch)) {
+        // As it is written, which reshaping does not keep.
+        std::optional<uint64_t> readers =
+            batch == slice.getSource() &&
+                    size * partsAlong(batch, dim) == extent
+                ? readersOf(batch, dim, offset / size)
+                : std::nullopt;
+        if (!readers)
+          return std::nullopt;
+        part = part.value_or(all) & *readers;
+        continue;
+      }
+      if (part || size * replicas != extent)
+        return std::nullopt;
+      part = uint64_t(1) << offset / size;
     }
     return part;
   }
 
-  /// A batch's argument, also reshaped.
-  bool isBatched(Value value) {
+  /// The replicas of each part of \p argument along each dimension, where it
+  /// is said.
+  ArrayAttr layoutOf(BlockArgument argument) {
+    return step.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), kBatched);
+  }
+
+  int64_t partsAlong(BlockArgument argument, unsigned dim) {
+    ArrayAttr layout = layoutOf(argument);
+    return dim < layout.size() ? cast<DenseI64ArrayAttr>(layout[dim]).size()
+                               : 0;
+  }
+
+  /// Who has part \p number of \p argument along \p dim.
+  std::optional<uint64_t> readersOf(BlockArgument argument, unsigned dim,
+                                    int64_t number) {
+    if (!layoutOf(argument))
+      return uint64_t(1) << number;
+    if (number >= partsAlong(argument, dim))
+      return std::nullopt;
+    ArrayRef<int64_t> parts = cast<DenseI64ArrayAttr>(layoutOf(argument)[dim]);
+    return uint64_t(parts[number]) & all;
+  }
+
+  bool isBatched(BlockArgument argument) {
+    return bool(step.getArgAttr(argument.getArgNumber(), kBatched));
+  }
+
+  /// The batch that \p value is, also reshaped.
+  BlockArgument batchOf(Value value) {
     while (Operation *op = value.getDefiningOp()) {
       if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-        return false;
+        return {};
       value = op->getOperand(0);
     }
     auto argument = cast<BlockArgument>(value);
-    return argument.getOwner() == &block &&
-           step.getArgAttr(argument.getArgNumber(), kBatched);
+    return argument.getOwner() == &block && isBatched(argument)
+               ? argument
+               : BlockArgument();
   }
 
   /// What no batch is behind, and one replica alone reads, is that one's; the
@@ -119,14 +168,14 @@ private:
       }
       side = found->second;
     }
-    if (side && op->getNumResults() > 0 &&
-        !known.lookup(op->getResult(0)).batched)
+    if (side && op->getNumResults() > 0 && !of(op->getResult(0)).batched)
       sides.try_emplace(op, *side);
   }
 
   func::FuncOp step;
   Block &block;
   int64_t replicas;
+  uint64_t all; ///< a bit for each
   llvm::DenseMap<Value, Parts> known;
   llvm::DenseMap<Operation *, int64_t> sides;
 };

@@ -11,6 +11,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Dialect/Carried.h"
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -93,10 +94,72 @@ private:
                ? machine.link(other, device)->copyNs(bytes) -
                      machine.link(other, device)->latencyNs
                : 0,
-           0, 0});
+           0, 0},
+          op);
     } else if (operators.contains(op)) {
-      add({Kind::Operator, timeOf(op), 0, 0});
+      add({Kind::Operator, timeOf(op), 0, 0}, op);
     }
+  }
+
+  /// An operator or a copy within the device.
+  void add(Instruction instruction, Operation *op) {
+    if (isGpu(device)) {
+      instruction.ofGpu = int32_t(result.ofGpus.size());
+      result.ofGpus.push_back({instruction.ns, blocksOf(op), accessesOf(op)});
+    }
+    add(instruction);
+  }
+
+  int64_t blocksOf(Operation *op) {
+    func::FuncOp kernel = kernelOf(op, symbols);
+    auto blocks = kernel ? kernel->getAttrOfType<IntegerAttr>(kCudaBlocks)
+                         : IntegerAttr();
+    return blocks ? blocks.getInt() : 0;
+  }
+
+  /// What it touches of the device's arena: whole tensors and its scratch. What
+  /// another device lends nobody here writes, nor constants.
+  support::Accesses accessesOf(Operation *op) {
+    support::Accesses accesses;
+    auto touch = [&](std::optional<int64_t> begin, int64_t bytes, bool writes) {
+      if (begin)
+        accesses.push_back(
+            {uintptr_t(*begin), uintptr_t(*begin + bytes), writes});
+    };
+    auto bytesOf = [](Value value) {
+      return tensorBytes(value.getType(), false).value_or(0);
+    };
+    for (Value value : valuesReadBy(op))
+      touch(placeOf(value), bytesOf(value), /*writes=*/false);
+    if (auto copy = dyn_cast<CopyOp>(op))
+      touch(placeOf(copy.getTarget()), bytesOf(copy.getTarget()),
+            /*writes=*/true);
+    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset);
+    if (!offsets)
+      return accesses;
+    for (auto [number, offset] : llvm::enumerate(offsets.asArrayRef()))
+      if (number < op->getNumResults())
+        touch(offset, bytesOf(op->getResult(number)), /*writes=*/true);
+      else if (auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost))
+        touch(offset, cost.getScratch(), /*writes=*/true);
+    return accesses;
+  }
+
+  std::optional<int64_t> placeOf(Value value) {
+    Value root = rootOf(value);
+    int64_t inRoot = offsetInRoot(value);
+    if (auto argument = dyn_cast<BlockArgument>(root)) {
+      func::FuncOp step = programs[device].step;
+      auto offset = step.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                       BaechiDialect::kOffset);
+      return offset ? std::optional(offset.getInt() + inRoot) : std::nullopt;
+    }
+    auto source = cast<OpResult>(root);
+    auto offsets = source.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
+        BaechiDialect::kOffset);
+    if (!offsets || source.getResultNumber() >= offsets.size())
+      return std::nullopt;
+    return offsets[source.getResultNumber()] + inRoot;
   }
 
   void add(Instruction instruction) {
@@ -135,7 +198,12 @@ private:
                send->hasAttr(kCarried)};
     if (auto priority = send->getAttrOfType<IntegerAttr>(kPriority))
       message.priority = priority.getInt();
-    if (link && hasNetwork && isHost(channel.from) && isHost(channel.to)) {
+    if (isGpu(channel.from) || isGpu(channel.to)) {
+      channel.isCarried = true;
+      channel.lanes = {channel.from * int32_t(programs.size()) + channel.to};
+      message.firstSliceNs = message.copyNs;
+    } else if (link && hasNetwork && isHost(channel.from) &&
+               isHost(channel.to)) {
       carry(channel);
       cut(message, *link);
     }
@@ -156,6 +224,9 @@ private:
 
   bool isHost(int32_t index) const {
     return programs[index].spec.getKind() == "host";
+  }
+  bool isGpu(int32_t index) const {
+    return programs[index].spec.getKind() == "cuda";
   }
 
   /// Which transfers may not overlap is the machine's word.

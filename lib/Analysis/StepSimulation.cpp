@@ -47,14 +47,19 @@ public:
       slots.emplace_back(queue.messages.size());
       step.copies.emplace_back(queue.messages.size());
     }
-    int computing = 0;
-    for (auto [number, instructions] : llvm::enumerate(program.devices))
-      computing += !isPool(number) &&
-                   llvm::any_of(instructions, [](const Instruction &i) {
-                     return i.kind == Kind::Operator;
-                   });
-    shared = computing > 1;
-    takeTurns = costs.cores > 0 && computing > costs.cores;
+    int computing = 0, onHost = 0;
+    for (auto [number, instructions] : llvm::enumerate(program.devices)) {
+      auto first = llvm::find_if(instructions, [](const Instruction &i) {
+        return i.kind == Kind::Operator;
+      });
+      if (isPool(number) || first == instructions.end())
+        continue;
+      ++computing;
+      onHost += first->ofGpu < 0;
+    }
+    several = computing > 1;
+    shared = onHost > 1;
+    takeTurns = costs.cores > 0 && onHost > costs.cores;
     onCore.resize(takeTurns ? costs.cores : 0);
   }
 
@@ -77,7 +82,7 @@ public:
     for (auto [device, instructions] : llvm::zip(devices, program.devices))
       if (device.next < instructions.size())
         return std::nullopt;
-    step.makespanNs += costs.startNs(shared);
+    step.makespanNs += costs.startNs(several);
     return std::move(step);
   }
 
@@ -100,6 +105,8 @@ private:
     const Instruction &instruction = instructions[device.next];
     if (instruction.ofLastStep) // whose end awaited it
       return goOn(index, now);
+    if (instruction.ofGpu >= 0)
+      return replay(index, now);
     switch (instruction.kind) {
     case Kind::Operator: {
       int64_t ns = instruction.ns;
@@ -126,6 +133,25 @@ private:
       wake(program.queues[instruction.queue].from, now);
       return goOn(index, now);
     }
+  }
+
+  /// A GPU does what it has to do until the next message.
+  void replay(size_t index, int64_t now) {
+    llvm::ArrayRef<Instruction> run = program.devices[index];
+    run = run.drop_front(devices[index].next)
+              .take_while([](const Instruction &i) { return i.ofGpu >= 0; });
+    std::vector<GpuOperator> operators;
+    for (const Instruction &instruction : run)
+      operators.push_back(program.ofGpus[instruction.ofGpu]);
+    int64_t end = now;
+    for (auto [instruction, time] :
+         llvm::zip_equal(run, simulateGpuRun(operators))) {
+      end = std::max(end, now + time.end);
+      if (instruction.kind == Kind::Operator)
+        step.operators[index].push_back({now + time.start, now + time.end});
+    }
+    devices[index].next += run.size() - 1;
+    goOn(index, end);
   }
 
   /// The runtime pins the devices' threads so.
@@ -166,7 +192,7 @@ private:
     bool sends = instruction.kind == Kind::Send;
     (sends ? slot.sent : slot.received) = true;
     const StepProgram::Queue &queue = program.queues[instruction.queue];
-    if (!queue.isCarried) {
+    if (!queue.isCarried || queue.messages[instruction.seq].lent) {
       wake(sends ? queue.to : queue.from, now);
     } else if (slot.sent && slot.received) {
       const auto &message = queue.messages[instruction.seq];
@@ -287,8 +313,10 @@ private:
   const StepProgram &program;
   const placement::RuntimeCosts &costs;
   /// Several devices compute.
+  bool several = false;
+  /// Several of them on the host.
   bool shared = false;
-  /// They outnumber the cores.
+  /// These outnumber the cores.
   bool takeTurns = false;
   int64_t clock = 0;
   std::vector<size_t> atWork; ///< devices that take turns
@@ -326,6 +354,13 @@ int64_t baechi::singleDeviceNs(const StepProgram &program,
           !(number < program.isPool.size() && program.isPool[number]))
         ns += instruction.ns + costs.operatorNs;
   return ns;
+}
+
+int64_t baechi::leastOnOneGpuNs(const StepProgram &program) {
+  double ns = 0;
+  for (const GpuOperator &op : program.ofGpus)
+    ns += double(op.ns) * shareOfGpu(op);
+  return int64_t(ns);
 }
 
 StepProgram baechi::unrolled(const StepProgram &program, int steps) {

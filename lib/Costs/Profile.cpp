@@ -46,6 +46,20 @@ const PlanRow *Profile::findPlan(StringRef program) const {
   return nullptr;
 }
 
+const HostTimes *Profile::findHost(int64_t cores) const {
+  for (const HostTimes &times : hosts)
+    if (times.cores == cores)
+      return &times;
+  return nullptr;
+}
+
+void Profile::setHost(const HostTimes &times) {
+  llvm::erase_if(hosts, [&](const HostTimes &known) {
+    return known.cores == times.cores;
+  });
+  hosts.push_back(times);
+}
+
 namespace {
 /// Words of cublasLtMatmulAlgo_t, and of baechi_cuda_convolution::engine.
 size_t algorithmWords(StringRef implementation) {
@@ -154,6 +168,68 @@ llvm::Error readPeaks(const json::Object &object, Profile &profile) {
   profile.peaks = peaks;
   return llvm::Error::success();
 }
+
+/// Reads one of the hosts; false: it lacks something.
+bool readHost(const json::Value &value, HostTimes &times) {
+  auto read = [](const json::Object *fields, StringRef key, int64_t least,
+                 int64_t &number) {
+    std::optional<int64_t> found =
+        fields ? fields->getInteger(key) : std::nullopt;
+    number = found.value_or(least);
+    return found && *found >= least;
+  };
+  const json::Object *fields = value.getAsObject();
+  if (!read(fields, "cores", 1, times.cores))
+    return false;
+  for (auto [key, number] :
+       {std::pair("step_ns", &times.runtime.stepNs),
+        std::pair("alone_ns", &times.runtime.aloneNs),
+        std::pair("operator_ns", &times.runtime.operatorNs),
+        std::pair("wake_ns", &times.runtime.wakeNs)})
+    if (!read(fields, key, 0, *number))
+      return false;
+  if (!fields->get("link"))
+    return true;
+  const json::Object *link = fields->getObject("link");
+  times.link.emplace();
+  return read(link, "latency_ns", 0, times.link->latencyNs) &&
+         read(link, "bytes_per_us", 1, times.link->bytesPerUs);
+}
+
+/// Reads the list of hosts, which files of before do not have.
+llvm::Error readHosts(const json::Object &object, Profile &profile) {
+  const json::Array *hosts = object.getArray("hosts");
+  if (!hosts)
+    return object.get("hosts") ? llvm::createStringError("'hosts' is no list")
+                               : llvm::Error::success();
+  for (auto [index, entry] : llvm::enumerate(*hosts)) {
+    HostTimes times;
+    if (!readHost(entry, times))
+      return llvm::createStringError(
+          "hosts[" + llvm::Twine(index) +
+          "] needs 'cores', at least 1, 'step_ns', 'alone_ns', 'operator_ns' "
+          "and 'wake_ns', non-negative integers, and in its 'link', if it has "
+          "one, 'latency_ns' and 'bytes_per_us', at least 1");
+    if (profile.findHost(times.cores))
+      return llvm::createStringError("hosts[" + llvm::Twine(index) +
+                                     "] repeats one of " +
+                                     llvm::Twine(times.cores) + " cores");
+    profile.hosts.push_back(times);
+  }
+  return llvm::Error::success();
+}
+
+json::Object toJson(const HostTimes &times) {
+  json::Object object{{"cores", times.cores},
+                      {"step_ns", times.runtime.stepNs},
+                      {"alone_ns", times.runtime.aloneNs},
+                      {"operator_ns", times.runtime.operatorNs},
+                      {"wake_ns", times.runtime.wakeNs}};
+  if (times.link)
+    object["link"] = json::Object{{"latency_ns", times.link->latencyNs},
+                                  {"bytes_per_us", times.link->bytesPerUs}};
+  return object;
+}
 } // namespace
 
 llvm::Expected<Profile> baechi::parseProfile(StringRef text,
@@ -192,7 +268,7 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
           row.implementation + "' on '" + row.kind + "'");
     profile.rows.push_back(std::move(row));
   }
-  for (auto read : {readPlans, readPeaks})
+  for (auto read : {readPlans, readPeaks, readHosts})
     if (llvm::Error error = read(*object, profile))
       return llvm::createStringError(name + ": " +
                                      llvm::toString(std::move(error)));
@@ -260,6 +336,11 @@ llvm::Error baechi::writeProfile(const std::string &path,
     value["host_peaks"] =
         json::Object{{"flops_per_second", profile.peaks->flopsPerSecond},
                      {"bytes_per_second", profile.peaks->bytesPerSecond}};
+  json::Array hosts;
+  for (const HostTimes &times : profile.hosts)
+    hosts.push_back(toJson(times));
+  if (!hosts.empty())
+    value["hosts"] = std::move(hosts);
   std::string error = placement::writeTextFile(
       path, llvm::formatv("{0:2}", json::Value(std::move(value))).str() + "\n");
   if (!error.empty())
@@ -315,8 +396,12 @@ llvm::Error baechi::addToProfile(const std::string &path,
     });
     if (!otherHost && !otherGpu)
       whole.plans = std::move(there->plans);
-    if (!otherHost)
+    // Of the machine, whatever compiled the kernels.
+    if (there->target.empty() || profile.target.empty() ||
+        there->target == profile.target) {
       whole.peaks = there->peaks;
+      whole.hosts = std::move(there->hosts);
+    }
     if (whole.target.empty()) {
       whole.target = there->target;
       whole.compiler = there->compiler;
@@ -340,6 +425,8 @@ llvm::Error baechi::addToProfile(const std::string &path,
   }
   if (!whole.peaks)
     whole.peaks = profile.peaks;
+  for (const HostTimes &times : profile.hosts)
+    whole.setHost(times);
   for (const PlanRow &plan : profile.plans)
     if (!whole.findPlan(plan.program))
       whole.plans.push_back(plan);

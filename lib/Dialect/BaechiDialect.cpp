@@ -8,6 +8,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Dialect/Carried.h"
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Baechi/Dialect/Outside.h"
 #include "Baechi/Dialect/Parts.h"
 #include "Baechi/Dialect/Pieces.h"
@@ -106,6 +107,17 @@ LogicalResult expectHostCall(NamedAttribute attr, EmitError emitError) {
   return success();
 }
 
+/// unit | for each dimension the replicas of each part, as bits.
+LogicalResult expectBatched(NamedAttribute attr, EmitError emitError) {
+  auto layout = dyn_cast<ArrayAttr>(attr.getValue());
+  if (isa<UnitAttr>(attr.getValue()) ||
+      (layout && llvm::all_of(layout, llvm::IsaPred<DenseI64ArrayAttr>)))
+    return success();
+  return emitError() << "'baechi.batched' must be a unit attribute or, for "
+                        "each dimension, an array of i64 with the replicas "
+                        "that have each part";
+}
+
 /// What a `baechi.*` attribute must look like, wherever it stands.
 LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   StringRef name = attr.getName().getValue();
@@ -114,9 +126,10 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
       name == D::kName || name == D::kImplementation || name == kExchange)
     return expectString(attr, emitError);
   if (name == D::kStart || name == D::kUpdatedBy || name == D::kArgument ||
-      name == D::kResult || name == D::kKernelScratch || name == D::kOperator ||
-      name == D::kOutput || name == kReplicas || name == kReplica ||
-      name == kCarried || name == kPriority || name == kSliceBytes)
+      name == D::kResult || name == D::kKernelScratch || name == kCudaBlocks ||
+      name == D::kOperator || name == D::kOutput || name == kReplicas ||
+      name == kReplica || name == kCarried || name == kPriority ||
+      name == kSliceBytes)
     return expectNonNegative(attr, emitError);
   if (name == D::kMachine)
     return expect<MachineAttr>(attr, "a #baechi.machine", emitError);
@@ -138,9 +151,11 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<PieceAttr>(attr, "a #baechi.piece", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
-      name == D::kStash || name == kBatched || name == kSimulatedNetwork ||
-      name == kMirror || name == kCopied || name == kJoined)
+      name == D::kStash || name == kSimulatedNetwork || name == kMirror ||
+      name == kCopied || name == kJoined)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
+  if (name == kBatched)
+    return expectBatched(attr, emitError);
   if (name == kOutside)
     return expect<ArrayAttr>(attr, "an array", emitError);
   if (name == D::kHostCall)
@@ -172,7 +187,7 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
       !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
-       name == kKernelScratch || name == kCudaProduct ||
+       name == kKernelScratch || name == kCudaBlocks || name == kCudaProduct ||
        name == kCudaConvolution || name == kEnds || name == kReplicas) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";

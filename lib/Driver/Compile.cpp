@@ -86,6 +86,8 @@ llvm::Error Compilation::readModel() {
     return diagnosed();
   if (failed(expandReplicas()))
     return diagnosed();
+  if (llvm::Error error = checkReplicated(asked))
+    return error;
   readChecks();
   if (llvm::Error error = undoCheckpoints())
     return error;

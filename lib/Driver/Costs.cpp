@@ -8,14 +8,19 @@
 
 #include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Runtime/Load.h"
+#include "Baechi/Runtime/Machine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
+#include <algorithm>
 #include <chrono>
 
 using namespace mlir;
@@ -27,9 +32,31 @@ llvm::Error Compilation::measureMachine(bool always) {
                  asked.costs == "measured";
   if (!assumed && !(always && !target.runtime))
     return llvm::Error::success();
+  int64_t cores = runtime::queryHost().cores;
+  bool isAnew = always || llvm::cantFail(measureBudgetOf(asked)).all;
+  if (const HostTimes *times = kept.findHost(cores);
+      times && !isAnew && kept.target == HostJit::hostTarget() &&
+      setHostTimes(target, *times))
+    return llvm::Error::success();
   Phase phase(listener, "measuring the machine");
-  return target.devices.size() > 1 ? measureLinks(target, listener)
-                                   : measureRuntime(target, listener);
+  runtime::LoadWatch load;
+  llvm::Expected<bool> settled = target.devices.size() > 1
+                                     ? measureLinks(target, listener)
+                                     : measureRuntime(target, listener);
+  if (!settled)
+    return settled.takeError();
+  // What is kept is taken for good: others' work may slow all of it down alike.
+  if (!*settled || asked.otherProcesses ||
+      load.isDisturbed(placement::numComputing(target)))
+    return llvm::Error::success();
+  if (std::optional<HostTimes> times = hostTimesOf(target)) {
+    // What was found out about links stays, where there are none now.
+    if (const HostTimes *known = kept.findHost(cores); known && !times->link)
+      times->link = known->link;
+    kept.setHost(*times);
+    machineMeasured = true;
+  }
+  return llvm::Error::success();
 }
 
 namespace {
@@ -38,19 +65,35 @@ namespace {
 /// that warms it: about five steps of two devices. Fast ones get so many
 /// seconds each.
 constexpr double kSecondsEach = 1.5, kStepsAlone = 1;
+/// Small models less: their plans have few choices, and whoever compiles one
+/// waits for little else. Seconds an operator, at least those of some.
+constexpr double kSecondsPerOperator = 2e-3, kFewestSeconds = 0.02;
 /// Which code is best for the cheapest kernels of a step is no matter.
 constexpr double kLeastShare = 0.02;
 
-RoundOptions roundsOf(const MeasureBudget &budget) {
+/// What kernels of fast steps of so many operators get alone.
+double floorSeconds(size_t operators, StringRef kind) {
+  // On GPUs it is libraries that are searched.
+  if (kind != "host")
+    return kSecondsEach;
+  return std::clamp(kSecondsPerOperator * double(operators), kFewestSeconds,
+                    kSecondsEach);
+}
+
+RoundOptions roundsOf(const MeasureBudget &budget, double floor) {
   RoundOptions rounds;
   if (budget.all)
     return rounds;
-  rounds.floorSeconds = budget.seconds ? *budget.seconds / 2 : kSecondsEach;
+  rounds.floorSeconds = budget.seconds ? *budget.seconds / 2 : floor;
   rounds.steps = budget.seconds ? 0 : kStepsAlone;
+  if (!budget.seconds)
+    // So that more than a few get some of it.
+    rounds.secondsEach *= floor / kSecondsEach;
   return rounds;
 }
 
-StepSampling samplingOf(const MeasureBudget &budget, StringRef kind) {
+StepSampling samplingOf(const MeasureBudget &budget, double floor,
+                        StringRef kind) {
   StepSampling sampling;
   // What GPUs compute is no time of this process.
   if (kind == "host")
@@ -59,6 +102,8 @@ StepSampling samplingOf(const MeasureBudget &budget, StringRef kind) {
     return sampling;
   sampling.seconds = budget.seconds ? *budget.seconds / 2 : kSecondsEach;
   sampling.fewest = 1;
+  if (!budget.seconds)
+    sampling.enoughSeconds = floor / 2;
   return sampling;
 }
 } // namespace
@@ -69,13 +114,16 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   Phase phase(listener, costs.phase());
   MeasureOptions options;
   MeasureBudget budget = llvm::cantFail(measureBudgetOf(asked));
-  options.rounds = roundsOf(budget);
+  options.rounds = roundsOf(
+      budget, floorSeconds(hostCompiler->operatorsFormed(), costs.kind()));
   options.choicesOnly = choicesOnly && !budget.all;
   if (options.choicesOnly)
     options.rounds.leastShare = kLeastShare;
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
   options.lowered = lowered.get();
+  if (!asked.sanitizeCode)
+    options.store = asked.store;
   options.stopped = [this] { return listener.isStopped(); };
   FailureOr<size_t> rows =
       costs.measure(module(), profile, options,
@@ -112,7 +160,8 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
       return error;
   }
   bool newPeaks = false;
-  if (asked.costs == "measured" && !profile.peaks && hasDeviceOf("host")) {
+  if (asked.costs == "measured" && !profile.peaks && asked.measuresPeaks &&
+      hasDeviceOf("host")) {
     profile.peaks = measureHostPeaks();
     newPeaks = bool(profile.peaks);
   }
@@ -121,7 +170,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
           .count();
   if (!asked.profile.empty() && !profile.rows.empty() &&
       (kernelCostCounts.rowsMeasured || stepsMeasured || newPeaks ||
-       !llvm::sys::fs::exists(asked.profile)))
+       machineMeasured || !llvm::sys::fs::exists(asked.profile)))
     if (llvm::Error error = addToProfile(asked.profile, profile))
       // The run has what it needs of it.
       listener.warn("what was measured is not kept: " +
@@ -230,7 +279,8 @@ llvm::Expected<bool> Compilation::refineCosts(StringRef kind, Profile &profile,
   };
   if (llvm::Error error = measureStepCosts(
           single.program(), runStep, module(), profile,
-          samplingOf(llvm::cantFail(measureBudgetOf(asked)), kind),
+          samplingOf(llvm::cantFail(measureBudgetOf(asked)),
+                     floorSeconds(hostCompiler->operatorsFormed(), kind), kind),
           [&](size_t done, size_t total) {
             phase(done, total);
             return !listener.isStopped();

@@ -39,6 +39,8 @@ llvm::Error baechi::emitLibrary(DriverOptions options,
                                 const std::string &file, Listener &listener,
                                 const std::string &inputs) {
   options.keepObjects = options.hostCalls = true;
+  // Who waits for a library waits for nothing that no plan takes.
+  options.measuresPeaks = false;
   auto compilation =
       compileModel(std::move(options), std::move(machine), listener, inputs);
   if (!compilation)

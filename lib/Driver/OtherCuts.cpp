@@ -10,6 +10,8 @@
 /// Where tensors are sent between devices, one piece a device may lose to fewer
 /// pieces, whose sums are less to exchange, and both to micro-batches, which
 /// exchange no sums at all: pipelines (Huang et al., "GPipe", NeurIPS 2019).
+/// How much of what is sent overlaps with what is computed only a placement
+/// shows, so that pieces are proposed as if less were sent, too.
 /// Where they share it, features of layers are cut where an estimate of single
 /// operations prefers them to the batch.
 ///
@@ -25,6 +27,10 @@ static bool sharesMemory(const placement::Machine &machine) {
   return llvm::any_of(machine.links,
                       [](auto &link) { return link && link->lends; });
 }
+
+/// Where what is sent overlaps with other branches and with gradients that
+/// nothing waits for.
+static constexpr unsigned kOverlapped = 40;
 
 /// The roofline may be wrong by this part of what it predicts.
 static constexpr double kSurely = 0.05;
@@ -78,8 +84,14 @@ void Compilation::addOtherCuts() {
                     .reductions = true,
                     .chained = true,
                     .asked = asked.split};
+  SplitChoice overlapped{.pieces = devices,
+                         .reductions = true,
+                         .sentPercent = kOverlapped,
+                         .asked = asked.split};
+  SplitChoice halfOverlapped = overlapped;
+  halfOverlapped.pieces = half.pieces;
   std::unique_ptr<HostCompiler> best;
-  for (const SplitChoice &choice : {half, micro}) {
+  for (const SplitChoice &choice : {half, micro, overlapped, halfOverlapped}) {
     if (choice.pieces < 2 || listener.isStopped())
       continue;
     FailureOr<std::unique_ptr<HostCompiler>> formed = failure();

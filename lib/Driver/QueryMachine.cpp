@@ -12,6 +12,7 @@
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Runtime/Ranks.h"
+#include "HostTimes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringRef.h"
@@ -59,15 +60,6 @@ measureLink(const placement::Machine &machine, int32_t sender, int32_t receiver,
   return measured;
 }
 
-/// What was measured is a copy; whether the link lends is the machine's word.
-void setMeasured(placement::Machine &machine, size_t from, size_t to,
-                 const MeasuredLink &measured) {
-  auto &link = machine.links[from * machine.devices.size() + to];
-  bool lends = link && link->lends;
-  link = measured.link;
-  link->lends = lends;
-}
-
 void sayDisturbed(const std::string &what, Listener &listener) {
   listener.note(what + " could not be measured without other work of this "
                        "machine, also when it was repeated: the plan may be "
@@ -85,24 +77,8 @@ void tell(const llvm::Twine &what, const MeasuredLink &measured,
                     measured.link.bytesPerUs / 1e3, 100 * measured.residual));
 }
 
-/// Whose memory the processor reads and writes.
-bool isHostMemory(const placement::Device &device) {
-  return device.kind == "host" || device.kind == placement::kPool;
-}
-
 bool isDisk(const placement::Device &device) {
   return device.kind == placement::kDisk;
-}
-
-/// The devices by their numbers.
-llvm::SmallVector<int32_t>
-devicesWhere(const placement::Machine &machine,
-             bool (*holds)(const placement::Device &)) {
-  llvm::SmallVector<int32_t> found;
-  for (auto [number, device] : llvm::enumerate(machine.devices))
-    if (holds(device))
-      found.push_back(number);
-  return found;
 }
 
 /// Between each disk and the first device in host memory, both ways, for all of
@@ -122,7 +98,7 @@ llvm::Error measureDisks(placement::Machine &machine, Listener &listener) {
       tell((comes ? "from " : "to ") + name, *measured, listener);
       for (int32_t other : inMemory)
         setMeasured(machine, comes ? disk : other, comes ? other : disk,
-                    *measured);
+                    measured->link);
     }
   return llvm::Error::success();
 }
@@ -199,7 +175,7 @@ llvm::Error measureGpuLinksWithin(placement::Machine &machine,
         for (int32_t j : all)
           if (i != j && devices.is(i, devices.ownerOf(i), a) &&
               devices.is(j, devices.ownerOf(i), b))
-            setMeasured(machine, i, j, *measured);
+            setMeasured(machine, i, j, measured->link);
     }
   return llvm::Error::success();
 }
@@ -211,7 +187,7 @@ llvm::Error measureRankLinks(placement::Machine &machine,
                              Listener &listener) {
   int32_t n = machine.devices.size();
   RankDevices devices(machine, *ranks);
-  if (llvm::Error error = measureLinks(machine, listener))
+  if (llvm::Error error = measureLinks(machine, listener).takeError())
     return error;
   if (llvm::Error error = measureGpuLinksWithin(machine, *ranks, listener))
     return error;
@@ -244,7 +220,7 @@ llvm::Error measureRankLinks(placement::Machine &machine,
       for (int32_t j : llvm::seq<int32_t>(0, n))
         if (devices.is(i, a, kindOfA) && devices.is(j, b, kindOfB))
           for (auto [one, other] : {std::pair(i, j), std::pair(j, i)}) {
-            setMeasured(machine, one, other, *measured);
+            setMeasured(machine, one, other, measured->link);
             machine.links[size_t(one) * n + other]->lends = false;
           }
     return llvm::Error::success();
@@ -271,7 +247,7 @@ measurePairs(placement::Machine &machine, const runtime::HostInfo &host,
     return residuals;
   }
   if ((size_t(n) > host.processors.size() && !hasGpus(machine)) || n < 2) {
-    if (llvm::Error error = measureLinks(machine, listener))
+    if (llvm::Error error = measureLinks(machine, listener).takeError())
       return std::move(error);
     return residuals;
   }
@@ -287,7 +263,7 @@ measurePairs(placement::Machine &machine, const runtime::HostInfo &host,
       const std::string &a = machine.devices[from].name;
       const std::string &b = machine.devices[to].name;
       tell(llvm::Twine(a) + " -> " + b, *measured, listener);
-      setMeasured(machine, from, to, *measured);
+      setMeasured(machine, from, to, measured->link);
       residuals.push_back(llvm::json::Object{
           {"from", a},
           {"to", b},
@@ -295,7 +271,7 @@ measurePairs(placement::Machine &machine, const runtime::HostInfo &host,
     }
   if (llvm::Error error = measureDisks(machine, listener))
     return std::move(error);
-  if (llvm::Error error = measureRuntime(machine, listener))
+  if (llvm::Error error = measureRuntime(machine, listener).takeError())
     return std::move(error);
   return residuals;
 }
@@ -339,20 +315,16 @@ void baechi::describeHost(placement::Machine &machine) {
   machine.meta = describe(machine, runtime::queryHost(), {});
 }
 
-llvm::Error baechi::measureRuntime(placement::Machine &machine,
-                                   Listener &listener) {
+llvm::Expected<bool> baechi::measureRuntime(placement::Machine &machine,
+                                            Listener &listener) {
   runtime::Expected<runtime::StepOverheads> step = runtime::measureHostStep();
   if (!step)
     return llvm::createStringError(step.error().message());
-  machine.runtime = placement::RuntimeCosts{std::llround(step->stepNs),
-                                            std::llround(step->operatorNs),
-                                            std::llround(step->wakeNs)};
-  machine.runtime->aloneNs = std::llround(step->aloneNs);
-  int64_t cores = runtime::queryHost().cores;
-  if (llvm::count_if(machine.devices, [](const placement::Device &device) {
-        return device.kind == "host";
-      }) > cores)
-    machine.runtime->cores = cores;
+  placement::RuntimeCosts costs{std::llround(step->stepNs),
+                                std::llround(step->operatorNs),
+                                std::llround(step->wakeNs)};
+  costs.aloneNs = std::llround(step->aloneNs);
+  setRuntime(machine, costs, runtime::queryHost().cores);
   if (step->disturbed)
     sayDisturbed("what a step and waking take", listener);
   listener.tell(llvm::formatv(
@@ -360,26 +332,28 @@ llvm::Error baechi::measureRuntime(placement::Machine &machine,
       "{3:F1} us to wake",
       step->stepNs / 1e3, step->aloneNs / 1e3, step->operatorNs,
       step->wakeNs / 1e3));
-  return llvm::Error::success();
+  return !step->disturbed;
 }
 
-llvm::Error baechi::measureLinks(placement::Machine &machine,
-                                 Listener &listener) {
+llvm::Expected<bool> baechi::measureLinks(placement::Machine &machine,
+                                          Listener &listener) {
   llvm::SmallVector<int32_t> inMemory = devicesWhere(machine, isHostMemory);
+  bool disturbed = false;
   if (inMemory.size() > 1) {
     llvm::Expected<MeasuredLink> measured =
         measureLink(machine, inMemory[0], inMemory[1]);
     if (!measured)
       return measured.takeError();
     tell("links", *measured, listener);
-    for (int32_t from : inMemory)
-      for (int32_t to : inMemory)
-        if (from != to)
-          setMeasured(machine, from, to, *measured);
+    setHostLinks(machine, measured->link);
+    disturbed = measured->disturbed;
   }
   if (llvm::Error error = measureDisks(machine, listener))
-    return error;
-  return measureRuntime(machine, listener);
+    return std::move(error);
+  llvm::Expected<bool> runtime = measureRuntime(machine, listener);
+  if (!runtime)
+    return runtime.takeError();
+  return *runtime && !disturbed;
 }
 
 void baechi::lookAtGpus(placement::Machine &machine, bool takesMemory) {

@@ -146,9 +146,12 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  *othersWork);
   else
     os << format(", %+.1f %%\n", percent(step - predictedNs(), predictedNs()));
-  if (measured.replayed)
-    os << "           predicted are operators one after the other; graphs run "
-          "those at once that need nothing of each other\n";
+  bool anyGpu = llvm::any_of(
+      program.devices, [](auto &device) { return device.kind == "cuda"; });
+  if (anyGpu && !measured.replayed)
+    os << "           predicted are CUDA graphs, in which operators run at "
+          "once "
+          "that need nothing of each other; measured are launches one by one\n";
   if (roofline)
     os << "           " << roofline->textOf(step) << "\n";
   // Placers let transfers overlap computation; on the host a copy takes the

@@ -110,6 +110,10 @@ baechi::loops::axesOf(const Loop &loop, const Verdict &verdict) {
   };
   switch (verdict.scheme) {
   case Scheme::Independent: {
+    if (!verdict.keys.empty()) {
+      addKey(verdict.keys[0]);
+      break;
+    }
     // Any key is right: the one with the most values.
     auto most = std::max_element(loop.keys.begin(), loop.keys.end(),
                                  [](const Key &a, const Key &b) {

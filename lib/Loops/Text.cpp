@@ -163,8 +163,9 @@ std::string baechi::loops::text(const Dependence &dependence) {
 std::string baechi::loops::text(const Loop &loop, const Access &access) {
   std::string done = access.kind == AccessKind::Read    ? "read"
                      : access.kind == AccessKind::Write ? "written"
-                     : access.combiner.empty()
-                         ? "added to"
+                     : access.combiner.empty()          ? "added to"
+                     : access.combiner == kOneNumber
+                         ? "set to one number"
                          : "updated by " + access.combiner;
   return nameOf(loop, access) + " is " + done +
          (access.place.empty() ? "" : " (" + access.place + ")");
@@ -197,10 +198,21 @@ std::string baechi::loops::schemeText(const Loop &loop,
     made = "serial";
     break;
   }
-  std::vector<std::string> sums;
-  for (int32_t array : verdict.reduced)
-    sums.push_back("'" + loop.arrays[array].name + "'");
-  return made + (sums.empty() ? "" : " with sums of " + join(sums, " and "));
+  std::vector<std::string> sums, copies;
+  for (int32_t array : verdict.reduced) {
+    auto access =
+        std::find_if(loop.accesses.begin(), loop.accesses.end(),
+                     [&](const Access &of) { return of.array == array; });
+    const std::string &how = access->combiner;
+    bool isCopied = how == kOneNumber || how == kMinimum || how == kMaximum;
+    (isCopied ? copies : sums).push_back("'" + loop.arrays[array].name + "'");
+  }
+  if (!sums.empty())
+    made += " with sums of " + join(sums, " and ");
+  if (!copies.empty())
+    made += (sums.empty() ? " with copies of " : " and copies of ") +
+            join(copies, " and ");
+  return made;
 }
 
 std::string baechi::loops::explain(const Loop &loop, const Verdict &verdict) {

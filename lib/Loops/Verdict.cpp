@@ -8,123 +8,17 @@
 
 #include "Baechi/Loops/Verdict.h"
 #include "Conflicts.h"
+#include "Forms.h"
 #include <algorithm>
 #include <functional>
 
 using namespace baechi::loops;
 
 namespace {
-using Form = Conflicts::Form;
+/// Takes a scheme; whether it is enough.
+using Visit = std::function<bool(const Verdict &)>;
 
-/// The largest coefficient that the sum of a transformed loop may have: there
-/// are (2 * most + 1)^keys sums.
-int64_t mostOfForm(const Loop &loop) { return loop.keys.size() > 4 ? 1 : 2; }
-
-Form unit(const Loop &loop, int32_t key) {
-  Form form(loop.keys.size(), 0);
-  form[key] = 1;
-  return form;
-}
-
-int64_t bytesOf(const Array &array) {
-  int64_t bytes = array.elementBytes;
-  for (int64_t extent : array.extents)
-    bytes *= std::max<int64_t>(extent, 1);
-  return bytes;
-}
-
-/// What lies with the blocks that are cut along \p form.
-int64_t homeBytes(const Loop &loop, const Form &form) {
-  int64_t bytes = 0;
-  for (size_t array = 0; array < loop.arrays.size(); ++array)
-    if (homeOf(loop, array, form))
-      bytes += bytesOf(loop.arrays[array]);
-  return bytes;
-}
-
-/// Whether all entries have the same sum: no two differ in it, which says
-/// nothing.
-bool isSame(const Loop &loop, const Form &form) {
-  for (size_t key = 0; key < form.size(); ++key)
-    if (form[key] && loop.keys[key].upper - loop.keys[key].lower > 1)
-      return false;
-  return true;
-}
-
-/// All subsets of \p size keys that have several values, those first that move
-/// the least: what lies with the workers' key stays, then what lies with the
-/// others rotates.
-std::vector<std::vector<int32_t>> subsets(const Loop &loop, size_t size) {
-  std::vector<std::vector<int32_t>> found;
-  std::vector<int32_t> chosen;
-  std::function<void(int32_t)> extend = [&](int32_t next) {
-    if (chosen.size() == size) {
-      found.push_back(chosen);
-      return;
-    }
-    for (; next < static_cast<int32_t>(loop.keys.size()); ++next) {
-      if (isSame(loop, unit(loop, next)))
-        continue;
-      chosen.push_back(next);
-      extend(next + 1);
-      chosen.pop_back();
-    }
-  };
-  extend(0);
-  std::vector<int64_t> bytes;
-  for (size_t key = 0; key < loop.keys.size(); ++key)
-    bytes.push_back(homeBytes(loop, unit(loop, key)));
-  auto total = [&](const std::vector<int32_t> &keys) {
-    int64_t sum = 0;
-    for (int32_t key : keys)
-      sum += bytes[key];
-    return sum;
-  };
-  for (std::vector<int32_t> &keys : found)
-    std::stable_sort(keys.begin(), keys.end(),
-                     [&](int32_t a, int32_t b) { return bytes[a] > bytes[b]; });
-  std::stable_sort(
-      found.begin(), found.end(),
-      [&](const auto &a, const auto &b) { return total(a) > total(b); });
-  return found;
-}
-
-std::vector<Form> unitsOf(const Loop &loop, const std::vector<int32_t> &keys) {
-  std::vector<Form> forms;
-  for (int32_t key : keys)
-    forms.push_back(unit(loop, key));
-  return forms;
-}
-
-/// Sums of the keys with small coefficients, simple ones first, the first
-/// coefficient that is not 0 positive; the keys themselves only for \p units.
-std::vector<Form> simpleForms(const Loop &loop, bool units) {
-  std::vector<Form> found;
-  int64_t largest = mostOfForm(loop);
-  Form form(loop.keys.size(), -largest);
-  auto weight = [](const Form &of) {
-    int64_t sum = 0;
-    for (int64_t c : of)
-      sum += c < 0 ? -c : c;
-    return sum;
-  };
-  while (true) {
-    auto first =
-        std::find_if(form.begin(), form.end(), [](int64_t c) { return c; });
-    if (first != form.end() && *first > 0 && (units || weight(form) > 1))
-      found.push_back(form);
-    size_t k = 0;
-    while (k < form.size() && form[k] == largest)
-      form[k++] = -largest;
-    if (k == form.size())
-      break;
-    ++form[k];
-  }
-  std::stable_sort(
-      found.begin(), found.end(),
-      [&](const Form &a, const Form &b) { return weight(a) < weight(b); });
-  return found;
-}
+bool isFirst(const Verdict & /*verdict*/) { return true; }
 
 /// Arrays of which all accesses add, and may do so in any order.
 std::vector<int32_t> sumsOf(const Loop &loop) {
@@ -142,45 +36,58 @@ std::vector<int32_t> sumsOf(const Loop &loop) {
   return found;
 }
 
-/// Entries that differ in all keys of a set are independent: the least set.
+/// Sets of keys in all of which entries differ that are independent: the least
+/// ones, each with any of its keys as the workers'.
 bool findDisjoint(const Loop &loop, const Conflicts &conflicts, size_t most,
-                  Verdict &verdict) {
+                  Verdict &verdict, const Visit &visit) {
+  std::vector<std::vector<int32_t>> found;
+  auto isLeast = [&](const std::vector<int32_t> &keys) {
+    return std::none_of(found.begin(), found.end(), [&](const auto &fewer) {
+      return std::all_of(fewer.begin(), fewer.end(), [&](int32_t key) {
+        return std::find(keys.begin(), keys.end(), key) != keys.end();
+      });
+    });
+  };
   for (size_t size = 1; size <= std::min(most, loop.keys.size()); ++size)
     for (const std::vector<int32_t> &keys : subsets(loop, size)) {
-      auto pair = conflicts.differingIn(unitsOf(loop, keys));
-      if (!pair) {
-        verdict.scheme = Scheme::Disjoint;
-        verdict.keys = keys;
-        return true;
+      if (!isLeast(keys))
+        continue;
+      if (auto pair = conflicts.differingIn(unitsOf(loop, keys))) {
+        verdict.obstacle = pair;
+        continue;
       }
-      verdict.obstacle = pair;
+      verdict.scheme = Scheme::Disjoint;
+      verdict.keys = keys;
+      found.push_back(keys);
+      for (size_t first = 0; first < keys.size(); ++first) {
+        std::rotate(verdict.keys.begin(), verdict.keys.begin() + first,
+                    verdict.keys.begin() + first + 1);
+        if (visit(verdict))
+          return true;
+      }
     }
   return false;
 }
 
 bool findWavefront(const Loop &loop, const Conflicts &conflicts,
-                   Verdict &verdict) {
+                   Verdict &verdict, const Visit &visit) {
   for (const std::vector<int32_t> &keys : subsets(loop, 2)) {
     if (conflicts.differingIn(unitsOf(loop, keys)))
       continue;
     bool follows = std::all_of(keys.begin(), keys.end(), [&](int32_t key) {
       return !conflicts.notLater(unit(loop, key), 0);
     });
-    if (follows) {
-      verdict.scheme = Scheme::Wavefront;
-      verdict.keys = keys;
+    if (!follows)
+      continue;
+    verdict.scheme = Scheme::Wavefront;
+    verdict.keys = keys;
+    if (visit(verdict))
       return true;
-    }
+    std::reverse(verdict.keys.begin(), verdict.keys.end());
+    if (visit(verdict))
+      return true;
   }
   return false;
-}
-
-bool areParallel(const Form &a, const Form &b) {
-  for (size_t i = 0; i < a.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (a[i] * b[j] != a[j] * b[i])
-        return false;
-  return true;
 }
 
 /// The simplest two sums in which no entry is before one that it depends on
@@ -203,12 +110,15 @@ std::vector<Form> wavesOf(const Loop &loop, const Conflicts &conflicts) {
 }
 
 bool findTransformed(const Loop &loop, const Conflicts &conflicts,
-                     Verdict &verdict) {
+                     Verdict &verdict, const Visit &visit) {
+  verdict.keys.clear();
   for (const Form &form : simpleForms(loop, /*units=*/false))
     if (!isSame(loop, form) && !conflicts.differingIn({form})) {
       verdict.scheme = Scheme::Skewed;
       verdict.form = form;
-      return true;
+      if (visit(verdict))
+        return true;
+      break; // others of them are less simple
     }
   auto several = [](const Key &key) { return key.upper - key.lower > 1; };
   if (std::count_if(loop.keys.begin(), loop.keys.end(), several) < 2 ||
@@ -219,29 +129,46 @@ bool findTransformed(const Loop &loop, const Conflicts &conflicts,
       verdict.scheme = Scheme::Timed;
       verdict.form = form;
       verdict.waves = wavesOf(loop, conflicts);
-      return true;
+      return visit(verdict);
     }
   return false;
 }
 
-bool find(const Loop &loop, const Conflicts &conflicts, Verdict &verdict) {
+/// The schemes of a loop, those first that are taken where nothing else is
+/// known.
+bool find(const Loop &loop, const Conflicts &conflicts, Verdict &verdict,
+          const Visit &visit = isFirst) {
   verdict.obstacle.reset();
   std::optional<Conflicts::Pair> any;
   for (size_t key = 0; key < loop.keys.size() && !any; ++key)
     any = conflicts.differingIn({unit(loop, key)});
   if (!any) {
     verdict.scheme = Scheme::Independent;
-    return true;
+    if (visit(verdict))
+      return true;
+    // Blocks may be cut along any key. Pieces by an outer one lie in one place.
+    for (int32_t key = 0; key < static_cast<int32_t>(loop.keys.size()); ++key) {
+      verdict.keys = {key};
+      if (!isSame(loop, unit(loop, key)) && visit(verdict))
+        return true;
+    }
+    return false;
   }
   verdict.obstacle = any;
   // In an ordered loop a block keeps its entries' order; between blocks of two
   // keys only a wavefront does.
-  if (findDisjoint(loop, conflicts, loop.ordered ? 1 : 3, verdict))
+  bool found = false;
+  auto note = [&](const Verdict &one) {
+    found = true;
+    return visit(one);
+  };
+  if (findDisjoint(loop, conflicts, loop.ordered ? 1 : 3, verdict, note))
     return true;
   if (loop.ordered && !loop.listed && loop.keys.size() >= 2 &&
-      findWavefront(loop, conflicts, verdict))
+      findWavefront(loop, conflicts, verdict, note))
     return true;
-  return findTransformed(loop, conflicts, verdict);
+  // Where entries that differ in keys are independent, no sum is better.
+  return !found && findTransformed(loop, conflicts, verdict, visit);
 }
 
 /// The best scheme of a loop that has one only with sums of each block's own.
@@ -306,4 +233,39 @@ Verdict baechi::loops::analyse(const Loop &loop) {
     return *found;
   findAsIfLarger(loop, verdict);
   return verdict;
+}
+
+std::vector<Verdict> baechi::loops::schemesOf(const Loop &loop,
+                                              const Verdict &first) {
+  std::vector<Verdict> found{first};
+  if (first.scheme == Scheme::Serial)
+    return found;
+  auto take = [&](Verdict verdict) {
+    bool isKnown =
+        std::any_of(found.begin(), found.end(), [&](const Verdict &other) {
+          return other.scheme == verdict.scheme && other.keys == verdict.keys &&
+                 other.form == verdict.form &&
+                 other.reduced.size() <= verdict.reduced.size();
+        });
+    verdict.obstacle = first.obstacle;
+    verdict.dependences = first.dependences;
+    if (!isKnown)
+      found.push_back(std::move(verdict));
+    return false;
+  };
+  Verdict verdict;
+  verdict.reduced = first.reduced;
+  find(loop, Conflicts(loop, verdict.reduced), verdict, take);
+  std::vector<int32_t> sums = sumsOf(loop);
+  if (sums.size() > first.reduced.size()) {
+    Verdict reduced;
+    reduced.reduced = sums;
+    find(loop, Conflicts(loop, sums), reduced, take);
+  }
+  // Where any key is right, each is a scheme of its own.
+  std::vector<Verdict> along;
+  for (const Verdict &each : found)
+    if (each.scheme != Scheme::Independent || !each.keys.empty())
+      along.push_back(each);
+  return along.empty() ? found : along;
 }

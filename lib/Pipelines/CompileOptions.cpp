@@ -117,6 +117,15 @@ static constexpr CompileOption table[] = {
              "moves at once, 1024 and more; default 200000",
      .inPasses = "slice-bytes",
      .text = &Options::sliceBytes},
+    {.name = "factors",
+     .value = "WHICH",
+     .help = "of replicas' gradients: none (they are sent) or smaller (where "
+             "the factors that a gradient is the product of are fewer bytes, "
+             "as of large dense layers, they are sent, and the owner computes "
+             "the products of all replicas: the same bits; such a parameter is "
+             "whole)",
+     .inPasses = "factors",
+     .text = &Options::factors},
     {.name = "transfers",
      .value = "HOW",
      .help =
@@ -291,10 +300,6 @@ baechi::exchangeChoiceOf(const CompileOptions &options) {
       choice.order != "tictac" && !isSliced)
     return llvm::createStringError("unknown exchange '" + choice.order +
                                    "'; known: fifo, slices, tictac, p3");
-  if (!choice.order.empty() && options.replicas < 2)
-    return llvm::createStringError(
-        "--exchange orders the messages between replicas: give --replicas=N, "
-        "too");
   if (!isSliced && !options.sliceBytes.empty())
     return llvm::createStringError(
         "--slice-bytes is of --exchange=p3 and slices, whose messages are "
@@ -313,6 +318,19 @@ baechi::exchangeChoiceOf(const CompileOptions &options) {
   return choice;
 }
 
+llvm::Error baechi::checkReplicated(const CompileOptions &options) {
+  if (options.replicas > 1)
+    return llvm::Error::success();
+  if (!options.exchange.empty())
+    return llvm::createStringError(
+        "--exchange orders the messages between replicas: give --replicas=N, "
+        "too");
+  if (options.factors != "none")
+    return llvm::createStringError(
+        "--factors is of the gradients of replicas: give --replicas=N, too");
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::optional<SplitChoice>>
 baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
                        const placement::Machine &machine) {
@@ -321,6 +339,7 @@ baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
     return exchange.takeError();
   if (!exchange->sliceBytes || choice.replicas < 2)
     return std::nullopt;
+  choice.factors = options.factors == "smaller";
   if (!options.sliceBytes.empty()) {
     choice.sliceBytes = exchange->sliceBytes;
     return choice;
@@ -386,6 +405,9 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
     return wrong;
   if (llvm::Error wrong = exchangeChoiceOf(options).takeError())
     return wrong;
+  if (options.factors != "none" && options.factors != "smaller")
+    return llvm::createStringError("unknown factors '" + options.factors +
+                                   "'; known: none, smaller");
   if (options.transfers != "lend" && options.transfers != "copy" &&
       options.transfers != "network")
     return llvm::createStringError("unknown transfers '" + options.transfers +

@@ -17,13 +17,8 @@
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Transforms/Passes.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/xxhash.h"
 #include <chrono>
-#include <dlfcn.h>
 
 using namespace mlir;
 using namespace baechi;
@@ -54,31 +49,6 @@ std::vector<std::string> usedExtensions(const HostJit &jit,
       return !llvm::is_contained(host.extensions, name);
     });
   return used;
-}
-
-/// What changes with the file that holds the function at \p address.
-std::string describeFileOf(void *address, bool byContent) {
-  Dl_info info;
-  llvm::sys::fs::file_status status;
-  if (!::dladdr(address, &info) ||
-      llvm::sys::fs::status(info.dli_fname, status))
-    return "";
-  if (byContent)
-    if (auto content = llvm::MemoryBuffer::getFile(info.dli_fname))
-      return std::to_string(llvm::xxh3_64bits((*content)->getBuffer())) + " ";
-  return std::to_string(status.getSize()) + " " +
-         std::to_string(
-             status.getLastModificationTime().time_since_epoch().count()) +
-         " ";
-}
-
-/// All code that has a part in compiling a kernel: this project's and MLIR's,
-/// which may be in a library of its own.
-std::string describeThisCompiler() {
-  return describeFileOf(reinterpret_cast<void *>(&describeThisCompiler),
-                        /*byContent=*/true) +
-         describeFileOf(reinterpret_cast<void *>(&mlir::verify),
-                        /*byContent=*/false);
 }
 
 LogicalResult report(Location loc, llvm::Error error) {
@@ -145,20 +115,6 @@ LogicalResult HostCompiler::annotate(const Profile *profile) {
   return manager.run(module());
 }
 
-std::string HostCompiler::keyOf(func::FuncOp kernel) const {
-  // Whatever lowers kernels is part of these files.
-  static const std::string compiler = describeThisCompiler();
-  std::string text = compiler;
-  llvm::raw_string_ostream os(text);
-  // Said or not, it is the same code.
-  OwningOpRef<func::FuncOp> said = kernel.clone();
-  (*said)->setAttr(
-      BaechiDialect::kImplementation,
-      StringAttr::get(kernel.getContext(), askedImplementation(kernel)));
-  (*said)->print(os, OpPrintingFlags().useLocalScope());
-  return hostJit->storeKey(text);
-}
-
 LogicalResult HostCompiler::compileKernels() {
   if (kernelsCompiled)
     return success();
@@ -171,7 +127,7 @@ LogicalResult HostCompiler::compileKernels() {
   for (auto function : module().getOps<func::FuncOp>()) {
     if (!function->hasAttr(BaechiDialect::kKernel) || isHostCall(function))
       continue;
-    std::string key = keyOf(function);
+    std::string key = hostJit->storeKey(storedText(function));
     llvm::Expected<bool> stored = hostJit->addStored(key);
     if (!stored)
       return report(function.getLoc(), stored.takeError());
@@ -188,24 +144,20 @@ LogicalResult HostCompiler::compileKernels() {
     if (llvm::Error error = hostJit->add(*code, compiled))
       return report(module().getLoc(), std::move(error));
   }
-  std::string warnings = hostJit->takeStoreWarnings();
-  SmallVector<StringRef> lines;
-  StringRef(warnings).split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  for (StringRef line : lines)
-    emitWarning(module().getLoc()) << line;
+  hostJit->warnOfStore(module().getLoc());
   kernelsCompiled = true;
   secondsForKernels = watch.seconds();
   return success();
 }
 
-LogicalResult HostCompiler::addCudaScratch(ModuleOp copy) {
-  if (!cudaScratch) {
-    FailureOr<KernelScratch> bytes = cudaScratchOf(module());
-    if (failed(bytes))
+LogicalResult HostCompiler::addCudaNeeds(ModuleOp copy) {
+  if (!cudaNeeds) {
+    FailureOr<CudaNeeds> needs = cudaNeedsOf(module());
+    if (failed(needs))
       return failure();
-    cudaScratch = std::move(*bytes);
+    cudaNeeds = std::move(*needs);
   }
-  annotateCudaScratch(copy, *cudaScratch);
+  annotateCudaNeeds(copy, *cudaNeeds);
   return success();
 }
 
@@ -219,7 +171,7 @@ LogicalResult HostCompiler::compileCudaKernels() {
   for (auto function : module().getOps<func::FuncOp>())
     if (function->hasAttr(BaechiDialect::kKernel) && !isHostCall(function))
       builder.clone(*function);
-  if (failed(addCudaScratch(*code)) ||
+  if (failed(addCudaNeeds(*code)) ||
       failed(cudaLowering ? cudaLowering(*code)
                           : lowerKernelsToCuda(*code, CudaOptions())))
     return failure();
@@ -244,7 +196,7 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
   OwningOpRef<ModuleOp> placed = module().clone();
   if (llvm::any_of(machine.devices,
                    [](auto &device) { return device.kind == "cuda"; }) &&
-      failed(addCudaScratch(*placed)))
+      failed(addCudaNeeds(*placed)))
     return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));
@@ -275,7 +227,7 @@ HostCompiler::compile(const placement::Machine &machine,
   Stopwatch watch;
   CompiledProgram program;
   OwningOpRef<ModuleOp> placed = module().clone();
-  if (anyCuda && failed(addCudaScratch(*placed)))
+  if (anyCuda && failed(addCudaNeeds(*placed)))
     return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));

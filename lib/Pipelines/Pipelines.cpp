@@ -35,6 +35,7 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.chained = splits.chained;
   split.ordered = splits.ordered;
   split.largestFirst = splits.largestFirst;
+  split.sentPercent = splits.sentPercent;
   split.stored = true;
   manager.addPass(createSplit(split, report));
 }
@@ -68,6 +69,7 @@ void baechi::populateOutlining(OpPassManager &manager,
       SliceParametersOptions slice;
       slice.sliceBytes = splits.sliceBytes;
       slice.latencyBytes = splits.latencyBytes;
+      slice.factors = splits.factors;
       manager.addPass(createSliceParameters(slice));
     }
   } else {
@@ -102,6 +104,7 @@ void baechi::populatePlacing(OpPassManager &manager,
   if (options.replicas > 1) {
     PinReplicasOptions pin;
     pin.machine = options.machine;
+    pin.factors = options.factors == "smaller";
     if (llvm::Expected<ExchangeChoice> exchange = exchangeChoiceOf(options)) {
       pin.exchange = exchange->order;
       pin.sliceBytes = exchange->sliceBytes;
@@ -230,6 +233,8 @@ readCompilePipeline(OpPassManager &manager, StringRef text,
           "splits=" + options.splits +
           " cuts one piece a device, and the pipeline has no machine: " +
           wrong);
+  if (llvm::Error wrong = checkReplicated(options))
+    return error(llvm::toString(std::move(wrong)));
   llvm::Expected<SplitChoice> splits =
       splitChoiceOf(options, placement::numComputing(machine));
   if (!splits)

@@ -10,7 +10,6 @@
 #include "Baechi/Replicas/ExchangeSimulation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <queue>
 #include <tuple>
@@ -19,8 +18,6 @@ using namespace baechi::replicas;
 
 namespace {
 
-constexpr std::array<std::string_view, 4> names = {"fifo", "slices", "p3",
-                                                   "tictac"};
 /// Spreads arrays over servers as MXNet's store does.
 constexpr int64_t spread = 9973;
 
@@ -253,8 +250,10 @@ private:
     side.waiting.pop();
     side.busy = true;
     // Bytes arrive while others are sent yet: the cards are equally fast.
-    at(now + options.latencyNs, What::Arrives, message.to, message);
-    at(now + takes(message.bytes), What::Sent, machine);
+    int64_t sent = now + takes(message.bytes);
+    at((options.stored ? sent : now) + options.latencyNs, What::Arrives,
+       message.to, message);
+    at(sent, What::Sent, machine);
   }
 
   void receive(int machine) {
@@ -294,13 +293,6 @@ private:
 };
 
 } // namespace
-
-std::optional<Policy> baechi::replicas::policyNamed(std::string_view name) {
-  const auto *found = std::ranges::find(names, name);
-  if (found == names.end())
-    return std::nullopt;
-  return Policy(found - names.begin());
-}
 
 ExchangeResult
 baechi::replicas::simulateExchange(const std::vector<Layer> &layers,

@@ -96,6 +96,10 @@ BaechiStore *baechiStoreRestore(const char *file,
 
 void baechiStoreDestroy(BaechiStore *store) { delete store; }
 
+int32_t baechiStoreWorkers(const BaechiStore *store) {
+  return store->store->options().workers;
+}
+
 size_t baechiStoreTables(const BaechiStore *store) {
   return store->store->tables().size();
 }
@@ -199,6 +203,7 @@ int baechiSimulateExchange(size_t layers, const char *const *names,
     options.policy = replicas::Policy(std::clamp(given->policy, 0, 3));
     options.servers = replicas::Servers(std::clamp(given->servers, 0, 2));
     options.bytesPerSecond = given->bytesPerSecond;
+    options.stored = given->stored != 0;
     options.latencyNs = given->latencyNs;
     options.messageNs = given->messageNs;
     options.steps = int(given->steps);

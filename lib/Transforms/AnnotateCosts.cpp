@@ -190,10 +190,11 @@ private:
     }
     int64_t scratch = stated ? stated.getScratchBytes() : 0;
     if (kernel) {
+      llvm::StringSet<> inSteps;
       if (rows)
-        setMeasured(kernel, hash, times, estimated);
+        setMeasured(kernel, hash, times, estimated, inSteps);
       if (copied > 0)
-        addCopies(times, copied);
+        addCopies(times, copied, inSteps);
       if (auto bytes =
               kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
         scratch = bytes.getInt();
@@ -208,11 +209,14 @@ private:
                           : builder.getStrArrayAttr(estimated.getArrayRef()));
   }
 
-  /// Adds what reading and writing so many bytes takes.
-  void addCopies(NamedAttrList &times, int64_t bytes) {
+  /// Adds what reading and writing so many bytes takes, but for kinds whose
+  /// times were measured in steps, which have copied what had to be.
+  void addCopies(NamedAttrList &times, int64_t bytes,
+                 const llvm::StringSet<> &inSteps) {
     Builder builder(&getContext());
     for (const Roofline &kind : rooflines)
-      if (auto time = dyn_cast_or_null<IntegerAttr>(times.get(kind.kind)))
+      if (auto time = dyn_cast_or_null<IntegerAttr>(times.get(kind.kind));
+          time && !inSteps.contains(kind.kind))
         times.set(kind.kind,
                   builder.getI64IntegerAttr(time.getInt() - kind.launchNs +
                                             kind.timeNs({0, 2.0 * bytes})));
@@ -256,9 +260,11 @@ private:
   }
 
   /// Replaces estimates by measured times; the kernel is made to name what they
-  /// are of, with its scratch.
+  /// are of, with its scratch. \p inSteps gets the kinds whose times are of
+  /// steps of the model.
   void setMeasured(func::FuncOp kernel, StringRef hash, NamedAttrList &times,
-                   llvm::SetVector<StringRef> &estimated) {
+                   llvm::SetVector<StringRef> &estimated,
+                   llvm::StringSet<> &inSteps) {
     Builder builder(&getContext());
     llvm::StringSet<> kinds;
     for (const ProfileRow &row : llvm::make_pointee_range(index->rowsOf(hash)))
@@ -268,6 +274,8 @@ private:
           continue;
         times.set(row.kind, builder.getI64IntegerAttr(best->costNs()));
         estimated.remove(row.kind);
+        if (best->stepNs >= 0)
+          inSteps.insert(row.kind);
         if (row.kind == "cuda")
           setAlgorithm(kernel, *best);
         if (row.kind != "host")

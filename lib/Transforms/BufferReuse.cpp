@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "BufferReuse.h"
+#include "ArenaHolders.h"
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Parts.h"
 #include "CarriedMessages.h"
 #include "mlir/IR/Matchers.h"
-#include <map>
 
 using namespace mlir;
 using namespace baechi;
@@ -71,12 +71,6 @@ public:
   }
 
 private:
-  /// Who holds bytes from a key of `held` up to `end`.
-  struct Holder {
-    int64_t end;
-    Value root;
-    Operation *writer;
-  };
   /// A send or a receive, and the bytes that it reads or fills.
   struct Message {
     Operation *end;
@@ -107,6 +101,12 @@ private:
     diag.attachNote(end->getLoc())
         << (isa<SendOp>(end) ? "sent here" : "received here");
     diag.attachNote(message.other->getLoc()) << "the other end";
+  }
+
+  void noteWriter(InFlightDiagnostic &diag, Operation *writer) const {
+    if (writer)
+      diag.attachNote(writer->getLoc())
+          << "'" << describe(writer) << "' holds its bytes";
   }
 
   LogicalResult visit(Operation *op) {
@@ -217,10 +217,7 @@ private:
          llvm::zip_equal(op->getOperands(), partsOf(op, symbols), inPlace)) {
       Value root = rootOf(operand);
       int64_t place = from + part, bytes = sizeOf(operand);
-      auto at = held.find(place);
-      if (lies && at != held.end() && at->second.root == root &&
-          at->second.end == place + bytes) {
-        held.erase(at);
+      if (lies && held.take(place, place + bytes, root)) {
         partOf[root] = whole;
         continue;
       }
@@ -235,8 +232,7 @@ private:
         return failure();
     }
     // Nothing else is left there: the parts are all of it.
-    held.erase(held.lower_bound(from), held.lower_bound(from + sizeOf(whole)));
-    held[from] = {from + sizeOf(whole), whole, op};
+    held.write(from, from + sizeOf(whole), whole, op);
     offsetOf[whole] = from;
     return success();
   }
@@ -320,12 +316,7 @@ private:
   LogicalResult write(Operation *op, Value root, int64_t from, int64_t bytes) {
     if (bytes == 0)
       return success();
-    auto it = held.upper_bound(from);
-    if (it != held.begin() && std::prev(it)->second.end > from)
-      --it;
-    while (it != held.end() && it->first < from + bytes)
-      it = held.erase(it);
-    held[from] = {from + bytes, root, op};
+    held.write(from, from + bytes, root, op);
     return checkNotPending(op, from, bytes);
   }
 
@@ -383,8 +374,7 @@ private:
     auto offset = offsetOf.find(root);
     if (offset == offsetOf.end() || sizeOf(root) == 0)
       return success(); // a constant, or what holds no bytes
-    auto it = held.find(offset->second);
-    if (it != held.end() && it->second.root == root)
+    if (held.holds(offset->second, root))
       return success();
     InFlightDiagnostic diag = emitError(op->getLoc())
                               << "'" << describe(op) << "' on '" << program.name
@@ -392,12 +382,7 @@ private:
     if (Operation *producer = root.getDefiningOp())
       diag.attachNote(producer->getLoc()) << "the tensor";
     int64_t end = offset->second + std::max<int64_t>(1, sizeOf(root));
-    for (auto &[from, holder] : held)
-      if (from < end && holder.end > offset->second) {
-        diag.attachNote(holder.writer->getLoc())
-            << "'" << describe(holder.writer) << "' holds its bytes";
-        break;
-      }
+    noteWriter(diag, held.writerOf(offset->second, end));
     return failure();
   }
 
@@ -410,18 +395,15 @@ private:
           by ? rootOf(terminator->getOperand(by.getInt())) : Value(argument);
       if (Value next = filled.lookup(argument))
         expected = next;
-      auto it = held.find(offsetOf.lookup(argument));
-      if (sizeOf(argument) == 0 ||
-          (it != held.end() && it->second.root == expected))
+      int64_t from = offsetOf.lookup(argument);
+      if (sizeOf(argument) == 0 || held.holds(from, expected))
         continue;
       InFlightDiagnostic diag = emitError(argument.getLoc())
                                 << "argument " << argument.getArgNumber()
                                 << " on '" << program.name
                                 << "' does not hold its " << (by ? "next " : "")
                                 << "value at the end of the step";
-      if (it != held.end())
-        diag.attachNote(it->second.writer->getLoc())
-            << "'" << describe(it->second.writer) << "' holds its bytes";
+      noteWriter(diag, held.writerOf(from, from + sizeOf(argument)));
       return failure();
     }
     return success();
@@ -430,7 +412,7 @@ private:
   DeviceProgram program;
   const llvm::DenseMap<Operation *, MessageText> &messages;
   ArenaAttr arena;
-  std::map<int64_t, Holder> held; ///< by first byte, disjoint
+  ArenaHolders held;
   llvm::DenseMap<Value, int64_t> offsetOf;
   llvm::DenseMap<Operation *, std::string> nameOfOperator;
   SymbolTableCollection symbols;

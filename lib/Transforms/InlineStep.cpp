@@ -34,6 +34,21 @@ static bool callsFunctions(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// MLIR cannot tell whether an unknown operation with a region has symbols in
+/// it, and then not who calls what.
+static LogicalResult checkKnown(ModuleOp module) {
+  Operation *unknown = nullptr;
+  module.walk([&](Operation *op) {
+    if (!unknown && !op->isRegistered() && op->getNumRegions() == 1)
+      unknown = op;
+  });
+  if (!unknown)
+    return success();
+  return unknown->emitOpError("is unknown and has a region, so nothing can be "
+                              "told of what the module calls: load its "
+                              "dialect, or lower it to linalg before");
+}
+
 namespace {
 struct InlineStep : public baechi::impl::InlineStepBase<InlineStep> {
   using InlineStepBase::InlineStepBase;
@@ -41,7 +56,8 @@ struct InlineStep : public baechi::impl::InlineStepBase<InlineStep> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     // Before anything goes: a step is found among what the module came with.
-    if (failed(findFuncStep(module)) || failed(checkNotLostByFolds(module)))
+    if (failed(findFuncStep(module)) || failed(checkNotLostByFolds(module)) ||
+        failed(checkKnown(module)))
       return signalPassFailure();
     bool formed =
         llvm::any_of(module.getOps<func::FuncOp>(), [](auto function) {

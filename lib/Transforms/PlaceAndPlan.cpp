@@ -119,16 +119,15 @@ private:
 
   /// Places on one device where that is as fast as what was placed: placers
   /// count with transfers that overlap computing, while on host devices a copy
-  /// takes the time of the device that does it (StepSimulation.h).
+  /// takes the time of the device that does it, and with operators one after
+  /// the other, while a GPU runs several at once (StepSimulation.h).
   std::optional<GivenUp> giveUp(StepPlanner &planner, ModuleOp untouched,
                                 PlaceAndPlanReport &found) {
     const placement::Machine &machine = planner.machine;
     ModuleOp module = getOperation();
     PlacementCertificateAttr certificate = findCertificate(module);
-    // GPUs copy beside their computing. 0: the whole does not fit one device.
-    bool anyGpu = llvm::any_of(
-        machine.devices, [](auto &device) { return device.kind == "cuda"; });
-    if (anyGpu || !certificate || certificate.getSingleDevice() == 0)
+    // 0: the whole does not fit one device.
+    if (!certificate || certificate.getSingleDevice() == 0)
       return std::nullopt;
     std::vector<Diagnostic> said;
     FailureOr<StepProgram> step =
@@ -137,7 +136,10 @@ private:
       return std::nullopt;
     auto costs = machine.runtime.value_or(placement::RuntimeCosts());
     std::optional<int64_t> stepNs = planner.predictedNs(*step);
-    int64_t aloneNs = singleDeviceNs(*step, costs);
+    // What runs at once on a GPU shows where it is planned alone.
+    bool anyGpu = !step->ofGpus.empty();
+    int64_t aloneNs =
+        anyGpu ? leastOnOneGpuNs(*step) : singleDeviceNs(*step, costs);
     if (!stepNs || *stepNs < aloneNs || numComputing(*step) < 2)
       return std::nullopt;
     GivenUp worse{certificate.getWinner().str(), *stepNs};
@@ -147,7 +149,9 @@ private:
     LogicalResult fits = planner.quietly(said, [&] {
       return planner.placeUntilItFits("single", untouched, alone);
     });
-    if (failed(fits)) {
+    if (succeeded(fits) && anyGpu)
+      aloneNs = planner.predictedNs();
+    if (failed(fits) || aloneNs > *stepNs) {
       planner.replaceBody(*placed);
       return std::nullopt;
     }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
@@ -27,9 +28,8 @@ constexpr std::array planNames{D::kDevice, D::kStart, D::kSends,
                                D::kCertificate, D::kMachine};
 /// What the passes before it write.
 constexpr std::array annotationNames{
-    D::kCost,           D::kGroup,         D::kPin,
-    D::kImplementation, D::kKernelScratch, D::kCudaProduct,
-    D::kCudaConvolution};
+    D::kCost,          D::kGroup,   D::kPin,         D::kImplementation,
+    D::kKernelScratch, kCudaBlocks, D::kCudaProduct, D::kCudaConvolution};
 
 struct Strip : public baechi::impl::StripBase<Strip> {
   using StripBase::StripBase;

@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from baechi.graphs.problem import Operator as Operator
     from baechi.graphs.problem import Output as Output
     from baechi.graphs.xla import graph_of_xla as graph_of_xla
-    from baechi.jax.jitted import jit as jit
+    from baechi.jax.jit import jit as jit
     from baechi.jax.lowered import load_step as load_step
     from baechi.jax.shardings import Collective as Collective
     from baechi.jax.shardings import Shardings as Shardings
     from baechi.jax.shardings import shardings as shardings
+    from baechi.jax.stale import stale_step as stale_step
     from baechi.loops.entries import Entries as Entries
     from baechi.loops.errors import LoopError as LoopError
     from baechi.loops.foreach import foreach as foreach
@@ -63,7 +64,7 @@ __path__ = [*__path__, *_builds()]
 # By module; each is loaded when it is first asked for: what needs JAX, the extension or
 # numpy does not keep the others from working.
 _PUBLIC = {
-    "baechi.jax.jitted": ["jit"],
+    "baechi.jax.jit": ["jit"],
     "baechi.steps.library": ["StepError"],
     "baechi.jax.lowered": ["load_step"],
     "baechi.jax.shardings": ["Collective", "Shardings", "shardings"],
@@ -80,6 +81,7 @@ _PUBLIC = {
     "baechi.graphs.xla": ["graph_of_xla"],
     "baechi.pictures.plots": ["plot_memory", "plot_timeline"],
     "baechi.replicas.store": ["ParameterStore"],
+    "baechi.jax.stale": ["stale_step"],
     "baechi.graphs.evaluator": ["Evaluation", "Evaluations", "Evaluator", "evaluate"],
     "baechi.graphs.problem": ["Device", "Graph", "Link", "Machine", "Operator", "Output"],
 }
@@ -89,7 +91,7 @@ _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 _NEEDS = {
     name: ("jax", "import")
     for name in (
-        *("jit", "load_step", "shardings", "Shardings", "Collective"),
+        *("jit", "load_step", "shardings", "Shardings", "Collective", "stale_step"),
         *("foreach", "Entries", "LoopError", "graph_of_xla"),
     )
 }

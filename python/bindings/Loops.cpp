@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "Baechi/Loops/Schedule.h"
+#include "Baechi/Loops/Choice.h"
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -18,11 +18,28 @@ namespace nb = nanobind;
 using namespace baechi::loops;
 
 namespace {
-/// A loop with its verdict, both as Python sees them.
+/// A loop with its verdict, both as Python sees them; of a plan, with the
+/// number of each axis' parts.
 struct Analysed {
   Loop loop;
   Verdict verdict;
+  std::vector<int32_t> parts;
+  PassCost cost;
 };
+
+/// By key, the entries' values.
+using Columns = std::vector<std::vector<int64_t>>;
+
+Sample sampleOf(const Columns &columns, double each) {
+  Sample sample;
+  sample.each = each;
+  for (size_t n = 0; !columns.empty() && n < columns[0].size(); ++n) {
+    sample.entries.emplace_back();
+    for (const std::vector<int64_t> &column : columns)
+      sample.entries.back().push_back(column[n]);
+  }
+  return sample;
+}
 
 using KeyTuple = std::tuple<std::string, int64_t, int64_t>;
 using ArrayTuple =
@@ -36,7 +53,7 @@ using AccessTuple =
 AccessKind kindOf(const std::string &word) {
   return word == "read"    ? AccessKind::Read
          : word == "write" ? AccessKind::Write
-                           : AccessKind::Add;
+                           : AccessKind::Add; // "add", "set", "min", "max"
 }
 
 Analysed analysed(const std::vector<KeyTuple> &keys,
@@ -57,6 +74,10 @@ Analysed analysed(const std::vector<KeyTuple> &keys,
                                                    : Subscript::Kind::Unknown,
                                    {factors, constant},
                                    size});
+    if (kind == "set")
+      access.combiner = kOneNumber;
+    else if (kind == "min" || kind == "max")
+      access.combiner = kind == "min" ? kMinimum : kMaximum;
     loop.accesses.push_back(std::move(access));
   }
   loop.ordered = ordered;
@@ -135,6 +156,27 @@ NB_MODULE(_loops, m) {
             return homeOf(of.loop, array, form);
           },
           nb::arg("array"), nb::arg("form"))
+      .def_ro("parts", &Analysed::parts)
+      .def_prop_ro("nanoseconds",
+                   [](const Analysed &of) { return of.cost.nanoseconds; })
+      .def_prop_ro("bytes_moved",
+                   [](const Analysed &of) { return of.cost.bytes; })
+      .def_prop_ro("plan",
+                   [](const Analysed &of) {
+                     return text(of.loop, Plan{of.verdict, of.parts, of.cost});
+                   })
+      .def(
+          "plans",
+          [](const Analysed &of, const Columns &entries, double each,
+             int32_t workers) {
+            std::vector<Analysed> made;
+            for (Plan &plan :
+                 plansOf(of.loop, of.verdict, sampleOf(entries, each), workers))
+              made.push_back({of.loop, std::move(plan.verdict),
+                              std::move(plan.parts), plan.cost});
+            return made;
+          },
+          nb::arg("entries"), nb::arg("each"), nb::arg("workers"))
       .def(
           "schedule",
           [](const Analysed &of, std::vector<std::vector<int64_t>> cuts,

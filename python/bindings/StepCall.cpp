@@ -26,12 +26,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace nb = nanobind;
@@ -60,17 +62,18 @@ public:
 
   /// \p call and \p wallNs are functions of a step library, \p step what it
   /// opened, \p queue that step's. \p given: shape, dtype, weak type, bytes and
-  /// number of each argument. \p pendingArray: the class of results that a
+  /// number of each argument. \p donated: those whose places results take.
+  /// \p pendingArray: the class of results that a
   /// queue's calls will write.
   StepCall(uintptr_t call, uintptr_t wallNs, uintptr_t step,
            std::shared_ptr<StepQueue> queue, const std::vector<Given> &given,
-           std::vector<Py_ssize_t> resultBytes, nb::object jaxArray,
-           nb::object numpyArray, nb::object pendingArray)
+           std::vector<Py_ssize_t> resultBytes, std::vector<size_t> donated,
+           nb::object jaxArray, nb::object numpyArray, nb::object pendingArray)
       : call(reinterpret_cast<Call>(call)),
         wallNs(reinterpret_cast<WallNs>(wallNs)),
         step(reinterpret_cast<void *>(step)), queue(std::move(queue)),
-        resultBytes(std::move(resultBytes)), jaxArray(std::move(jaxArray)),
-        numpyArray(std::move(numpyArray)),
+        resultBytes(std::move(resultBytes)), donated(std::move(donated)),
+        jaxArray(std::move(jaxArray)), numpyArray(std::move(numpyArray)),
         pendingArray(std::move(pendingArray)), aval(nb::str("aval")),
         shapeName(nb::str("shape")), dtypeName(nb::str("dtype")),
         weakName(nb::str("weak_type")), ownerName(nb::str("_owner")),
@@ -155,6 +158,8 @@ private:
       if (!places.arguments[i])
         return false;
     }
+    if (isGivenTwice(leaves, isHeld))
+      return false;
     for (size_t k = 0; k < resultBytes.size(); ++k) {
       nb::handle output = outputs[k];
       if (output.is_none())
@@ -173,6 +178,24 @@ private:
           nb::setattr(leaves[i], name, nb::none());
     }
     return true;
+  }
+
+  /// Whether an array that is donated is another argument, too. One that lies
+  /// in its place already is found as the other argument.
+  bool isGivenTwice(nb::list leaves, const std::vector<bool> &isHeld) const {
+    auto isArray = [&](size_t i) {
+      auto *type = reinterpret_cast<PyObject *>(Py_TYPE(leaves[i].ptr()));
+      return type == jaxArray.ptr() || type == pendingArray.ptr();
+    };
+    auto moves = [&](size_t i) { return !isHeld[i] && isArray(i); };
+    if (std::none_of(donated.begin(), donated.end(), moves))
+      return false;
+    std::unordered_map<PyObject *, size_t> count;
+    for (nb::handle leaf : leaves)
+      ++count[leaf.ptr()];
+    return std::any_of(donated.begin(), donated.end(), [&](size_t i) {
+      return moves(i) && count[leaves[i].ptr()] > 1;
+    });
   }
 
   /// Has the call wait for an earlier one; false if that has failed.
@@ -329,6 +352,7 @@ private:
   const std::shared_ptr<StepQueue> queue;
   std::vector<Argument> arguments;
   const std::vector<Py_ssize_t> resultBytes;
+  const std::vector<size_t> donated;
   const nb::object jaxArray, numpyArray, pendingArray, aval, shapeName,
       dtypeName, weakName, ownerName, valueName, bufferName, pendingName;
 };
@@ -339,10 +363,11 @@ void baechi::python::defineStepCall(nb::module_ &m) {
   nb::class_<StepCall>(m, "StepCall")
       .def(nb::init<uintptr_t, uintptr_t, uintptr_t, std::shared_ptr<StepQueue>,
                     const std::vector<StepCall::Given> &,
-                    std::vector<Py_ssize_t>, nb::object, nb::object,
-                    nb::object>(),
+                    std::vector<Py_ssize_t>, std::vector<size_t>, nb::object,
+                    nb::object, nb::object>(),
            "call"_a, "wall_ns"_a, "step"_a, "queue"_a, "arguments"_a,
-           "result_bytes"_a, "jax_array"_a, "numpy_array"_a, "pending_array"_a)
+           "result_bytes"_a, "donated"_a, "jax_array"_a, "numpy_array"_a,
+           "pending_array"_a)
       .def("run", &StepCall::run, "leaves"_a, "holders"_a, "outputs"_a)
       .def("dispatch", &StepCall::dispatch, "leaves"_a, "holders"_a,
            "outputs"_a, "previous"_a.none());

@@ -109,6 +109,17 @@ def test_not_a_number_is_last_and_largest():
     assert not [name for name, equal in _compared(cases).items() if not equal]
 
 
+def test_the_first_of_equal_elements_is_found():
+    torch = pytest.importorskip("torch_support").torch
+    for largest in (True, False):
+        for function in (
+            lambda x: x.topk(3, largest=largest).indices,  # noqa: B023
+            lambda x: x.kthvalue(1).indices.reshape(1),
+        ):
+            _, ours = eager_and_ours(function, torch.zeros(20))
+            assert ours.tolist() == list(range(len(ours)))
+
+
 QUOTIENTS = [1e20, 7.5, -7.5, 0.0, INF, 3.0, -1e30, NAN], [-3.0, INF, 2.0, 0.1, 2.0, 0.0, 7.0, 1.0]
 
 

@@ -223,11 +223,47 @@ def run_on_the_fake(file):
     np.testing.assert_array_equal(out, a @ b)
     # The same through the host.
     np.testing.assert_array_equal(step.result(0), a @ b)
+    call_without_waiting(fake, step, places, tensors)
     step.close()
     for place in places:
         assert fake.cuMemFree_v2(place) == 0
     assert fake.cuDevicePrimaryCtxRelease_v2(0) == 0
     print("misuse:", fake.fakeCudaMisuse().decode() or "none")
+
+
+# Calls that make the host wait for copies, or make them through it.
+WAITS = (b"cuCtxSynchronize", b"cuStreamQuery", b"cuMemcpyHtoDAsync", b"cuMemcpyDtoHAsync")
+
+
+def call_without_waiting(fake, step, places, tensors):
+    """Calls whose arguments and results lie on the GPU wait for the step's end alone, and run after
+    what was begun on the legacy stream."""
+    out = np.empty((4, 3), np.float32)
+    for seed, function in enumerate(WAITS):
+        a, b = factors(5 + seed)
+        for place, value in zip(places, (a, b), strict=False):
+            # Returns before the copy has landed, as the driver's own does.
+            source, size = value.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(value.nbytes)
+            assert fake.cuMemcpyHtoD_v2(place, source, size) == 0
+        fake.fakeCudaFail(function)
+        step.call({0: tensors[0], 1: tensors[1]}, {0: tensors[2]})
+        fake.fakeCudaFail(None)
+        ctypes.memmove(out.ctypes.data, places[2].value, out.nbytes)
+        np.testing.assert_array_equal(out, a @ b)
+    # One of each side; nothing of the last call is copied again.
+    ctypes.memset(places[2].value, 0, out.nbytes)
+    step.call({0: factors(9)[0], 1: tensors[1]}, {0: out})
+    np.testing.assert_array_equal(out, factors(9)[0] @ b)
+    assert ctypes.string_at(places[2].value, out.nbytes) == bytes(out.nbytes)
+    # A call that fails has let go of what it was lent.
+    fake.fakeCudaFail(b"cuStreamWaitEvent")
+    with pytest.raises(StepError, match="the device's memory cannot be written: CUDA_ERROR_UNK"):
+        step.call({0: tensors[0]}, {})
+    fake.fakeCudaFail(None)
+    with pytest.raises(TypeError, match=r"is f32 of shape \(4, 8\), the array is"):
+        step.call({0: tensors[1]}, {})
+    with pytest.raises(TypeError, match="list is no array: give one of NumPy"):
+        step.call({0: [1.0]}, {})
 
 
 def jit_on_the_fake():
@@ -252,16 +288,18 @@ def jit_on_the_fake():
     q, y = step(p, on_gpu)
     assert isinstance(y, GpuArray), type(y)
     assert "gpu=0" in repr(y) and (y.shape, y.ndim, y.size) == ((8, 8), 2, 64)
-    fake.fakeCudaFail(b"cuMemcpyHtoDAsync")
-    q, y = step(q, on_gpu)
-    q, y = step(q, y)
+    for function in WAITS:
+        fake.fakeCudaFail(function)
+        q, y = step(q, on_gpu)
+        q, y = step(q, y)
     fake.fakeCudaFail(b"cuMemcpyDtoHAsync")
     with pytest.raises(StepError, match="cuMemcpyDtoHAsync_v2 of a result's memory on the GPU f"):
         np.asarray(y)
     q, z = step(q, y)
     fake.fakeCudaFail(None)
     want, factor = p, x
-    for takes in (x, x, None, None):  # the last two calls took what the one before returned
+    # None: the call took what the one before had returned.
+    for takes in (x, *(x, None) * len(WAITS), None):
         factor = factor if takes is None else takes
         want = want @ factor
         factor = want @ factor

@@ -164,7 +164,7 @@ def test_what_no_exchange_can_be_is_refused() -> None:
     with pytest.raises(ValueError, match="exchange is 'tiktac': did you mean 'tictac'"):
         baechi.jit(_sgd, replicas=2, exchange="tiktac")
     with pytest.raises(ValueError, match="orders the messages between replicas; give replicas=N"):
-        baechi.jit(_sgd, exchange="p3")
+        baechi.jit(_sgd, exchange="p3", **OPTIONS)(_parameters(), *_batches()[0])
     with pytest.raises(ValueError, match="is of exchange='p3' and 'slices', whose"):
         baechi.jit(_sgd, replicas=2, exchange="fifo", slice_bytes=2048)
     with pytest.raises(ValueError, match="is of exchange='p3' and 'slices', whose"):

@@ -114,6 +114,21 @@ def test_donating_an_argument_that_is_not_there_is_an_error():
         importer.import_step(lambda x: x, (init.zeros(3),), (1,))
 
 
+def test_symbolic_sizes_of_exported_functions_become_known_ones():
+    def wave(w, x):
+        return jnp.tanh(x @ w).sum(1) * x.shape[0]
+
+    (batch,) = jax.export.symbolic_shape("batch")
+    shapes = jax.ShapeDtypeStruct((3, 2), "float32"), jax.ShapeDtypeStruct((batch, 3), "float32")
+    exported = jax.export.export(jax.jit(wave))(*shapes)
+    args = np.ones((3, 2), np.float32), np.ones((5, 3), np.float32)
+    imported = importer.import_step(exported.call, args)
+    assert "?" not in imported.text and "tensor<5x3xf32>" in imported.text
+    words = "'x' has the symbolic size 'batch' in dimension 0: .*; give a number"
+    with pytest.raises(ImportFailure, match=words):
+        importer.import_step(wave, shapes, by_shape=True)
+
+
 def test_shape_without_value_is_an_error():
     with pytest.raises(ImportFailure, match="'x' has a shape but no value"):
         importer.import_step(lambda x: x, (jax.ShapeDtypeStruct((2,), "float32"),))

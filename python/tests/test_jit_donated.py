@@ -83,6 +83,35 @@ def test_only_residents_are_deleted_by_donating_them(start):
         first["in"].block_until_ready()
 
 
+def both(a, b):
+    return a + 1, b * 2
+
+
+@pytest.mark.parametrize("donated", [(0, 1), (0,), (1,)])
+def test_an_array_that_is_donated_is_no_other_argument(donated):
+    """As in JAX, at any call; what is not JAX's may be given twice."""
+    name = "'b'" if donated == (1,) else "'a'"
+    words = f"the arguments 'a' and 'b' are the same array, and {name} is donated: give one of"
+
+    def refused(step, a, b):
+        with pytest.raises(ValueError, match=words):
+            step(a, b)
+
+    array, numbers = jnp.ones(3), np.ones(3, np.float32)
+    with pytest.raises(RuntimeError, match="donate"):
+        jax.jit(both, donate_argnums=donated)(array, array)
+    array = jnp.ones(3)
+    step = jit(both, donate_argnums=donated)
+    refused(step, array, array)
+    for _ in range(2):  # the second is a quick one
+        assert_close(step(numbers, numbers), (numbers + 1, numbers * 2))
+        refused(step, array, array)
+        results = step(array, jnp.ones(3))
+        refused(step, results[donated[0]], results[donated[0]])
+    kept = jit(lambda a, b: (a.sum(), b.mean()), donate_argnums=donated)
+    np.testing.assert_allclose(kept(array, array), (3.0, 1.0))  # no result takes a place
+
+
 def test_resident_arrays_go_into_functions_of_jax(start):
     params, batch = start
     step = jit(train, donate_argnums=0)

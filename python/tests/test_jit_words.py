@@ -28,6 +28,7 @@ def step(p, x):
         ({"costs": "mesured"}, "costs is 'mesured': did you mean 'measured'?"),
         ({"measure": "some"}, "measure is 'some': give 'auto'"),
         ({"cuda_math": "fp64"}, "known: fp32, tf32, bf16, fp16"),
+        ({"cuda_convolutions": "cudn"}, "cuda_convolutions is 'cudn': did you mean 'cudnn'?"),
         ({"budget": "fast"}, "budget is 'fast': give 'auto', '0'"),
         ({"pin": ["a"]}, "pin is a list: give a dictionary of patterns to devices"),
         ({"pin": {"a": 1}}, "pin has 'a': 1: give a dictionary"),

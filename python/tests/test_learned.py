@@ -16,7 +16,7 @@ pytest.importorskip("jax", reason="jax is not installed; run scripts/python-env"
 
 import baechi  # noqa: E402
 from baechi import learned  # noqa: E402
-from baechi.learned import features  # noqa: E402
+from baechi.learned import features, placeto  # noqa: E402
 from baechi.learned.trials import Trials  # noqa: E402
 from problems import MACHINE, diamond, random_graph  # noqa: E402
 
@@ -24,7 +24,7 @@ ORACLE = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "oracle" / "c
 METHODS = [name for name in learned.METHODS if name != "random"]
 every_method = pytest.mark.parametrize("method", METHODS)
 EVALUATIONS = 480
-SEEDS = {"random": 0, "colocrl": 0, "hierarchical": 0, "placeto": 2}
+SEEDS = {"random": 0, "colocrl": 0, "hierarchical": 0, "placeto": 2, "placeto-ends": 1}
 
 
 def towers(resident=0):
@@ -83,6 +83,25 @@ def test_the_same_seed_gives_the_same_curve(method):
         assert again.curve[field].tolist() == found.curve[field].tolist()
     assert again.placement.assignment == found.placement.assignment
     assert other.curve.tolist() != found.curve.tolist()
+
+
+@pytest.mark.parametrize(
+    "method, evaluations", [("placeto", 16), ("placeto-ends", 1)], ids=["decisions", "ends"]
+)
+def test_what_an_episode_of_placeto_costs(method, evaluations, monkeypatch):
+    """Each update is of four episodes over 16 groups; four evaluations are of the first ones."""
+    updates, update = [], placeto._update
+
+    def count(params, state, seen, before, actions, better):
+        assert before.shape == (16, 4, 16) and actions.shape == better.shape == (16, 4)
+        # An end is credited to all decisions alike.
+        assert (np.ptp(better, axis=0) == 0).all() == (method == "placeto-ends")
+        updates.append(1)
+        return update(params, state, seen, before, actions, better)
+
+    monkeypatch.setattr(placeto, "_update", count)
+    train(method, evaluations=4 + 3 * 4 * evaluations + 1)
+    assert len(updates) == 3
 
 
 @every_method

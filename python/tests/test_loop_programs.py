@@ -174,7 +174,7 @@ SCHEMES = {
     "cluster": "independent with sums of 'sums' and 'counts'",
     "factorise_tensor": "3D over i, j and k",
     "count_bins": "independent with sums of 'histograms'",
-    "relax": "wavefront over i and j",
+    "relax": "wavefront over j and i",
     "embed": "1D over i",
 }
 # In these no two operations are one with a rounding less, and none is another's exp or sum.

@@ -15,7 +15,7 @@ pytest.importorskip("torch_mlir", reason=_REASON)
 
 import baechi.onnx  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
-from onnx_models import compare, compile, model, random  # noqa: E402
+from onnx_support import compare, compile, model, random  # noqa: E402
 
 needs_tools = needs.tool("baechi-run")
 

@@ -15,9 +15,9 @@ pytest.importorskip("onnx", reason=_REASON)
 pytest.importorskip("torch_mlir", reason=_REASON)
 
 import baechi.onnx  # noqa: E402
-import onnx_models  # noqa: E402
+import onnx_support  # noqa: E402
 from baechi.importer.common.errors import UnsupportedOperations  # noqa: E402
-from onnx_models import model, random  # noqa: E402
+from onnx_support import model, random  # noqa: E402
 
 needs_tools = needs.tool("baechi-run")
 COORDINATES = (
@@ -30,7 +30,7 @@ CUBIC = 'mode = "cubic", cubic_coeff_a = -0.6'
 
 def compare(made, tolerance=1e-4, **given):
     """The reference computes in double precision."""
-    onnx_models.compare(made, tolerance=tolerance, **given)
+    onnx_support.compare(made, tolerance=tolerance, **given)
 
 
 def resized(nodes, kind="float", shape="1, 2, 5, 7", **constants):

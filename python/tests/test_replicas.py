@@ -265,6 +265,8 @@ def test_p3_hides_a_large_last_layer():
     steps = {policy: exchange.simulate(layers, policy, 1.25e9) for policy in exchange.POLICIES}
     assert steps["p3"].step_ns < steps["slices"].step_ns < steps["fifo"].step_ns
     assert steps["p3"].step_ns >= steps["p3"].bound_ns
+    stored = {p: exchange.simulate(layers, p, 1.25e9, stored=True) for p in exchange.POLICIES}
+    assert all(stored[policy].step_ns >= steps[policy].step_ns for policy in exchange.POLICIES)
     with pytest.raises(exchange.ExchangeError, match="unknown policy 'lifo'"):
         exchange.simulate(layers, "lifo", 1e9)
     with pytest.raises(exchange.ExchangeError, match="unknown servers 'last'"):

@@ -27,6 +27,9 @@ from baechi.replicas.store import Network, StoreError  # noqa: E402
         ({"staleness": 1.5}, "the staleness is 1.5: give 0 for no delay, or how many clocks"),
         ({"staleness": 2**40}, "the staleness is 1099511627776: .*, at most 2147483647"),
         ({"workers": "two"}, "the workers is 'two': give how many there are"),
+        ({"workers": 0}, "the number of workers is 0: give at least 1"),
+        ({"workers": 10**9}, "the number of workers is 1000000000: give 1 to 4096"),
+        ({"staleness": 10**9}, "the staleness is 1000000000: .*, at most 1048576"),
         ({"budget": "fast"}, "the budget is 'fast': give bytes per second"),
         ({"budget": float("nan")}, "the budget is nan"),
         ({"patience": None}, "the patience is None: give seconds"),
@@ -57,6 +60,19 @@ def test_rows_are_positions(rows, told):
     with pytest.raises(StoreError, match=told):
         store.get(0, "x", rows)
     assert store.get(0, "x", []).shape == (0, 2)
+
+
+def test_a_restored_store_has_the_workers_that_were_saved(tmp_path):
+    store = baechi.ParameterStore({"x": (4, 2)}, workers=3)
+    for worker, clocks in enumerate((2, 1, 3)):
+        for _ in range(clocks):
+            store.clock(worker)
+    store.save(tmp_path / "state")
+    restore = baechi.ParameterStore.restore
+    assert restore(tmp_path / "state").report().clocks == [2, 1, 3]
+    assert restore(tmp_path / "state", workers=2).report().clocks == [1, 1]
+    with pytest.raises(StoreError, match="the number of workers is 0: give at least 1"):
+        restore(tmp_path / "state", workers=0)
 
 
 def test_wrong_revisions():

@@ -34,8 +34,8 @@ def train(params, x, y):
     return [p - 0.1 * g / jnp.maximum(norm, 1) for p, g in zip(params, gradients)], loss
 
 
-@pytest.mark.parametrize("devices", [2, 3, 4])
-def test_small_sums_are_computed_for_each_piece(devices, tmp_path):
+def on_links(devices, latency_ns, folder):
+    """The file of a machine of hosts that send each other everything."""
     machine = {
         "format": "baechi-machine",
         "version": 1,
@@ -43,15 +43,19 @@ def test_small_sums_are_computed_for_each_piece(devices, tmp_path):
             {"name": f"host{i}", "kind": "host", "memory": 1 << 30} for i in range(devices)
         ],
         "link_model": "duplex",
-        "link_default": {"latency_ns": 1000, "bytes_per_us": 20000},
+        "link_default": {"latency_ns": latency_ns, "bytes_per_us": 20000},
     }
-    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    (folder / "machine.json").write_text(json.dumps(machine))
+    return str(folder / "machine.json")
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4])
+def test_small_sums_are_computed_for_each_piece(devices, tmp_path):
+    machine = on_links(devices, 1000, tmp_path)
     rng = np.random.default_rng(0)
     params = [(rng.normal(size=(192, 192)) / 12).astype(np.float32) for _ in range(3)]
     x, y = (rng.normal(size=(6144, 192)).astype(np.float32) for _ in range(2))
-    step = baechi.jit(
-        train, machine=str(tmp_path / "machine.json"), splits="any", donate_argnums=0, **QUICK
-    )
+    step = baechi.jit(train, machine=machine, splits="any", donate_argnums=0, **QUICK)
     ours, theirs = list(params), list(params)
     for _ in range(3):
         ours, loss = step(ours, x, y)
@@ -63,3 +67,22 @@ def test_small_sums_are_computed_for_each_piece(devices, tmp_path):
     assert devices < 4 or any(".sum.piece" in name for name in step.placement), step.report()
     pieces = {device for name, device in step.placement.items() if ".piece" in name}
     assert len(pieces) == devices, step.report()
+
+
+def test_layers_that_gain_are_in_pieces_and_others_whole(tmp_path):
+    """A wide layer, and narrow ones whose statistics take longer than they do."""
+    machine = on_links(2, 200_000, tmp_path)
+    rng = np.random.default_rng(1)
+    sizes = [2048, 8, 8, 8, 8]
+    params = [
+        (rng.normal(size=(inputs, outputs)) / np.sqrt(inputs)).astype(np.float32)
+        for inputs, outputs in zip(sizes, sizes[1:], strict=False)
+    ]
+    x = rng.normal(size=(16384, 2048)).astype(np.float32)
+    step = baechi.jit(normalised, machine=machine, splits="any", **QUICK)
+    np.testing.assert_allclose(
+        np.asarray(step(params, x)), jax.jit(normalised)(params, x), rtol=1e-3, atol=1e-4
+    )
+    pieces = {device for name, device in step.placement.items() if ".piece" in name}
+    assert len(pieces) == 2, step.report()
+    assert "1 operation cut along 1 class of dimensions" in step.report()

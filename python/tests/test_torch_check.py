@@ -13,6 +13,7 @@ from torch_support import F, Mlp, Pair, compile_step, needs_tools, nn, torch
 
 # isort: split
 from baechi.importer.torch import linalg
+from baechi.torch import short_types
 
 pytestmark = needs_tools
 
@@ -209,6 +210,58 @@ def test_autocast_has_the_tolerance_of_its_type(batch, miscompiled):
             made()(*batch)
 
 
+def test_single_precision_beside_autocast_is_compared_as_such(batch, miscompiled):
+    """A factor that is wrong by 3 % is found where nothing depends on bfloat16."""
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.scale = nn.Linear(6, 4), nn.Parameter(torch.linspace(1, 2, 6))
+
+        def forward(self, x):
+            return self.inner(x), (torch.sin(x) * self.scale).sum() * 1.0625
+
+    def made():
+        torch.manual_seed(7)
+        model = Both()
+        return compile_step(
+            model,
+            lambda out, target: F.cross_entropy(out[0], target) + out[1],
+            torch.optim.SGD(model.parameters(), 0.1),
+            check=1,
+        )
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made()(*batch)
+        miscompiled("1.062500e+00", "1.030625e+00")
+        with pytest.raises(baechi.CheckError, match="first at 'mul'"):
+            made()(*batch)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_what_short_types_change_follows_the_data(kind):
+    def run():
+        wide = torch.linspace(0.1, 1, 12)
+        short = wide.to(kind)
+        held = torch.zeros(12, dtype=kind)
+        held.copy_(short.flip(0).clone().view(3, 4).reshape(-1))
+        held.add_(short)
+        weight = wide.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=kind):
+            torch.nn.functional.linear(torch.ones(1, 12), weight[None]).sum().backward()
+        values = held.float(), weight.grad, torch.sin(wide), wide.argmax()
+        return [value.detach().double().numpy() for value in values]
+
+    right, runs = run(), short_types.shortened(run)
+    unit = torch.finfo(kind).eps
+    changes = [[abs(a / b - 1).max() for a, b in zip(other, right)] for other in runs]
+    assert len(runs) == 4
+    for held, gradient, *alone in changes:
+        assert unit / 2 < held < 4 * unit and 0 < gradient < 4 * unit
+        assert alone == [0, 0]
+    assert short_types.shortened(lambda: [torch.sin(torch.ones(3)).numpy()]) == []
+
+
 def test_errors_of_the_step_come_first(batch):
     model = Mlp(6, 8, 4)
     step = compile_step(
@@ -299,3 +352,31 @@ def test_a_compiled_model_that_was_traced_otherwise_is_found(batch, monkeypatch)
 def test_options_of_compiled_models_that_mean_nothing(batch):
     with pytest.raises(Exception, match="check is 'always': give 'first'"):
         compiled(Net(), check="always")(batch[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_normalisations_under_autocast_are_no_false_alarm(dtype):
+    """PyTorch's kernels keep their statistics in single precision, its traces do not."""
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.GroupNorm(2, 8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8 * 36, 4),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    options = {"check": 1, "costs": "roofline", "budget": "0", "machine": "host:1"}
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="baechi", options=options)
+    x, y = torch.randn(8, 3, 6, 6), torch.randint(0, 4, (8,))
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=dtype):
+            loss = torch.nn.functional.cross_entropy(compiled(x).float(), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[2] < losses[0]

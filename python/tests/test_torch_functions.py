@@ -144,6 +144,8 @@ LOSSES = {
         X[:3], LABELS, weight=WEIGHT,
     ),
     "multi_margin": with_reductions(F.multi_margin_loss, X, CLASSES, p=2, weight=WEIGHT),
+    # At a distance of exactly the margin there is no gradient.
+    "multi_margin_corner": with_reductions(F.multi_margin_loss, X.round(), CLASSES, weight=WEIGHT),
     "triplet": with_reductions(F.triplet_margin_loss, X, Y, X * Y, swap=True),
     "ctc": with_reductions(ctc, random(7, 3, 5), WORDS),
 }  # fmt: skip
@@ -264,6 +266,10 @@ FUNCTIONS = {
     "quantile": (lambda x: torch.quantile(x, torch.tensor([0.25, 0.9]), 1), random(4, 7)),
     **{f"cdist_{10 * p:.0f}": (of(torch.cdist, p=p), random(2, 4, 3), random(2, 5, 3))
        for p in (1.0, 1.5, 2.0, float("inf"))},
+    # Coordinates that are as far: each gets the whole gradient.
+    "cdist_of_ties": (
+        of(torch.cdist, p=float("inf")), random(2, 4, 3).round(), torch.ones(2, 5, 3)),
+    "pdist_of_ties": (of(F.pdist, p=float("inf")), (2 * random(4, 3)).round()),
     "cdist_of_equal": (lambda x: torch.cdist(x, x), random(4, 3)),
     "pdist": (F.pdist, random(4, 3)),
     "searchsorted": (lambda x: x * torch.searchsorted(torch.arange(5.0), x.detach()), POSITIVE),

@@ -183,3 +183,31 @@ def test_errors_of_stand_ins_say_what_may_be_on_a_gpu():
 def test_random_numbers_of_another_generator_are_told():
     with pytest.warns(UserWarning, match="those of the CPU's generator"):
         gpu.tell_of_draws(torch.device("cuda:0"))
+
+
+def test_new_values_go_into_the_tensors_that_they_are_of():
+    """Where a call has copied them beside other results, and what a result is given to twice is
+    two tensors."""
+    from types import SimpleNamespace
+
+    from baechi.torch.step_program import StepProgram
+
+    program = StepProgram.__new__(StepProgram)
+    arguments = [SimpleNamespace(updated_by=each) for each in (1, None, 0)]
+    program.traced = SimpleNamespace(arguments=arguments)
+    program._made = {0: torch.arange(6.0).reshape(2, 3), 1: torch.full((4,), 7.0)}
+    program._used = set()
+    parameter = torch.nn.Parameter(torch.zeros(4))
+    constant, columns = torch.zeros(4), torch.zeros(3, 2).T
+    versions = [each._version for each in (parameter, constant, columns)]
+    program._write({0: parameter, 1: constant, 2: columns})
+    torch.testing.assert_close(parameter.detach(), torch.full((4,), 7.0))
+    torch.testing.assert_close(columns, torch.arange(6.0).reshape(2, 3))
+    changed = [
+        each._version > version
+        for each, version in zip((parameter, constant, columns), versions, strict=True)
+    ]
+    assert changed == [True, False, True] and not constant.any()
+    first, second = program._result(0), program._result(0)
+    first.zero_()
+    torch.testing.assert_close(second, torch.arange(6.0).reshape(2, 3))

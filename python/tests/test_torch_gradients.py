@@ -5,6 +5,7 @@
 and what of gradients is refused."""
 
 import copy
+import functools
 import types
 
 import pytest
@@ -394,6 +395,26 @@ def test_scaled_losses():
     both.step.load_state_dict(both.step.state_dict())
     with pytest.raises(AssertionError, match="No inf checks"):
         scaler.update()  # which the step has done
+
+
+@pytest.mark.parametrize("scale", [2.0**127, 3e38, 1e-30])
+def test_scales_whose_reciprocals_are_no_ordinary_numbers(scale):
+    def loss(logits, y):  # scaled it is finite, too
+        return 1e-3 * F.cross_entropy(logits, y)
+
+    scaler, eager_scaler = (torch.amp.GradScaler("cpu", init_scale=scale) for _ in "ab")
+    make = functools.partial(torch.optim.SGD, lr=100.0)
+    both = Both(support.Mlp(), make, loss, scaler=scaler, machine="host:1")
+    x, y = support.vectors()
+    before = copy.deepcopy(both.eager.state_dict())
+    for _ in range(3):
+        both.eager_optimizer.zero_grad()
+        eager_scaler.scale(loss(both.eager(x), y)).backward()
+        eager_scaler.step(both.eager_optimizer)
+        eager_scaler.update()
+        both.step(x, y)
+    assert all((x - before[n]).abs().max() > 1e-3 for n, x in both.eager.state_dict().items())
+    both.assert_same()
 
 
 def test_calls_that_name_their_argument():

@@ -146,6 +146,27 @@ def test_groups_of_settings():
     pair.assert_same_state(rtol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["sgd", "adamw"])
+def test_scalars_beside_wider_parameters(name):
+    """A scalar keeps its type, whatever type the other's hyperparameters have."""
+
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.tensor(0.7))
+            self.short = torch.nn.Parameter(torch.tensor(0.5, dtype=torch.bfloat16))
+            self.shift = torch.nn.Parameter(torch.ones(16, dtype=torch.float64))
+
+        def forward(self, x):
+            return x * self.scale * self.short + self.shift
+
+    makers = {"sgd": lambda p: optim.SGD(p, 0.1, momentum=0.9), "adamw": optim.AdamW}
+    pair = Pair(Scaled(), makers[name])
+    pair.train(4, *support.vectors(), rtol=1e-2)
+    pair.assert_same_state(rtol=1e-2)
+    assert [p.dtype for p in pair.model.parameters()] == [p.dtype for p in pair.eager.parameters()]
+
+
 @pytest.mark.parametrize(
     "make, told",
     [

@@ -23,7 +23,8 @@ from jax.sharding import PartitionSpec as P
 
 import baechi
 from baechi.importer.common.errors import ImportFailure
-from written_steps import REPLICAS, STEPS, Step, abstract_mesh, loss_of, run, sgd, updated
+from written_steps import STEPS, Step, abstract_mesh, run
+from written_training import REPLICAS, loss_of, sgd, updated
 
 OPTIONS: dict[str, Any] = {"costs": "roofline", "budget": "0"}
 HERE = pathlib.Path(__file__).parent
@@ -106,6 +107,46 @@ def test_replicas_have_devices_and_parameters_owners() -> None:
     assert len(owners) == 3
 
 
+@pytest.mark.parametrize("name", ["tensor parallel", "pieces of two", "two axes"])
+def test_replicas_of_several_axes_have_devices(name: str, of_jax: dict[str, np.ndarray]) -> None:
+    """One for each pair of rows and columns, though no argument is cut in four."""
+    step = STEPS[name]
+    compiled = _compiled(step, machine="host:4")
+    found = run(step, compiled)
+    for number, value in enumerate(map(np.asarray, found)):
+        expected = of_jax[f"{name}/{number}"]
+        np.testing.assert_allclose(value, expected, rtol=2e-5, atol=2e-6)
+    for a, b in zip(found, run(step, _compiled(step, machine="host:1")), strict=True):
+        assert np.array_equal(a, b)
+    products = {device for op, device in compiled.placement.items() if "dot_general" in op}
+    assert products == {"host0", "host1", "host2", "host3"}
+
+
+def test_turns_of_a_short_loop_are_the_replicas_own() -> None:
+    """And those of a long one, with a collective in it, are on one device."""
+    short, long = (_compiled(STEPS[name], machine="host:4") for name in ("turns", "many turns"))
+    run(STEPS["turns"], short)
+    run(STEPS["many turns"], long)
+    of_turns = {
+        turn: {d for op, d in short.placement.items() if f"turn{turn}/" in op and "dot" in op}
+        for turn in range(3)
+    }
+    assert all(len(devices) == 4 for devices in of_turns.values()), of_turns
+    assert not any("turn" in op and "dot" in op for op in long.placement)
+
+
+def test_steps_of_a_loop_have_their_parts_of_the_batches() -> None:
+    step = _compiled(STEPS["several steps"], machine="host:4")
+    run(STEPS["several steps"], step)
+    pieces = [step.placement[f"x.piece{i}"] for i in range(REPLICAS)]
+    assert pieces == ["host0", "host1", "host2", "host3"]
+    for turn in range(3):
+        products = {
+            device for op, device in step.placement.items() if f"turn{turn}/" in op and "dot" in op
+        }
+        assert len(products) == 4
+
+
 def test_what_is_done_before_a_batch_is_cut_is_done_to_parts() -> None:
     mesh = abstract_mesh({"batch": 2})
     mapped = jax.shard_map(
@@ -139,7 +180,7 @@ jax.config.update("jax_num_cpu_devices", 2)
 import baechi
 from baechi.importer.common.errors import ImportFailure
 from jax import lax
-from written_steps import batch, loss_of, parameters, updated
+from written_training import batch, loss_of, parameters, updated
 
 def step(params, x, y):
     loss, gradients = jax.value_and_grad(loss_of)(params, x, y)

@@ -32,6 +32,15 @@ namespace baechi::runtime {
 /// A device's lowered step.
 using Entry = int32_t (*)(baechi_context *context, char *arena);
 
+/// Memory of who calls a step, for a part of a device's arena.
+struct CallerMemory {
+  int64_t offset;
+  void *memory;
+  size_t bytes;
+  /// It is copied into the arena; else out of it.
+  bool in;
+};
+
 class Driver {
 public:
   virtual ~Driver() = default;
@@ -61,6 +70,14 @@ public:
   /// Copies into and out of the arena. Called between steps.
   virtual Error write(int64_t offset, const void *data, size_t bytes) = 0;
   virtual Error read(int64_t offset, void *data, size_t bytes) const = 0;
+
+  /// Memory of the caller's that the next step copies to the arena before all
+  /// else (`in`), or from there when it has done all else: nobody waits for it
+  /// but the step's end. False: the device does not do that, write() and read()
+  /// do. Called between steps.
+  virtual Expected<bool> lend(const CallerMemory & /*memory*/) { return false; }
+  /// The caller's memory is used no more, whether a step ran or not.
+  virtual void forgetLent() {}
 
   /// The arena, where it is host memory.
   virtual std::span<char> hostArena() { return {}; }

@@ -17,9 +17,9 @@
 using namespace baechi::runtime;
 using Clock = std::chrono::steady_clock;
 
-static constexpr int32_t countedSteps = 25;
+static constexpr int32_t countedSteps = 15;
 static constexpr int32_t emptyOperators = 2000;
-static constexpr int32_t wakes = 25;
+static constexpr int32_t wakes = 15;
 /// Threads that wait are asleep by then.
 static constexpr std::chrono::microseconds lateness(200);
 

@@ -152,6 +152,72 @@ Error Session::setArgument(size_t index, const void *data, size_t bytes) {
   return error ? cannotCopy("argument", index, argument, error) : Error();
 }
 
+/// Whether the devices of a buffer take memory of the caller's with the next
+/// step.
+static Expected<bool> lend(const SessionState &state, const BufferInfo &buffer,
+                           void *memory, bool in) {
+  if (!buffer.pieces.empty())
+    return false;
+  auto lendTo = [&](int32_t device, int64_t offset) {
+    return state.drivers[device]->lend(
+        {offset, memory, size_t(buffer.bytes), in});
+  };
+  Expected<bool> taken = lendTo(buffer.device, buffer.offset);
+  for (const Place &other : buffer.copies)
+    if (in && taken && *taken)
+      taken = lendTo(other.device, other.offset);
+  return taken;
+}
+
+Error Session::call(const void *const *arguments, void *const *results) {
+  const SessionState &state = *implementation->state;
+  const Program &program = this->program();
+  auto whole = [&]() -> Error {
+    for (size_t i = 0; i < program.arguments.size(); ++i) {
+      if (!arguments[i])
+        continue;
+      const ArgumentInfo &argument = program.arguments[i];
+      if (Error error = checkAccess(state, Call::WriteArena, "argument",
+                                    program.arguments, i,
+                                    size_t(argument.bytes), usable()))
+        return error;
+      // It is not written to.
+      Expected<bool> taken =
+          lend(state, argument, const_cast<void *>(arguments[i]), /*in=*/true);
+      Error error = taken ? Error() : taken.takeError();
+      if (!error && !*taken)
+        error = writeParts(state, argument,
+                           static_cast<const char *>(arguments[i]));
+      if (error)
+        return cannotCopy("argument", i, argument, error);
+    }
+    std::vector<bool> lent(program.results.size());
+    for (size_t k = 0; k < program.results.size(); ++k) {
+      if (!results[k])
+        continue;
+      Expected<bool> taken =
+          lend(state, program.results[k], results[k], /*in=*/false);
+      if (!taken)
+        return cannotCopy("result", k, program.results[k], taken.takeError());
+      lent[k] = *taken;
+    }
+    if (Error error = step())
+      return error;
+    for (size_t k = 0; k < program.results.size(); ++k)
+      if (results[k] && !lent[k])
+        if (Error error =
+                getResult(k, results[k], size_t(program.results[k].bytes)))
+          return error;
+    return Error();
+  };
+  Error error = whole();
+  // A device that was left behind in a kernel may still look.
+  if (usable())
+    for (const std::unique_ptr<Driver> &driver : state.drivers)
+      driver->forgetLent();
+  return error;
+}
+
 Error Session::getArgument(size_t index, void *data, size_t bytes) const {
   const SessionState &state = *implementation->state;
   if (Error error = checkAccess(state, Call::ReadArena, "argument",

@@ -127,23 +127,8 @@ int baechi_step_get_result(baechi_step *step, size_t index, void *data,
 
 int baechi_step_call(baechi_step *step, const void *const *arguments,
                      void *const *results) {
-  return access(step, nullptr, 0, [&]() -> Error {
-    Session &session = *step->session;
-    const Program &program = session.program();
-    for (size_t i = 0; i < program.arguments.size(); ++i)
-      if (arguments[i])
-        if (Error error = session.setArgument(
-                i, arguments[i], size_t(program.arguments[i].bytes)))
-          return error;
-    if (Error error = session.step())
-      return error;
-    for (size_t k = 0; k < program.results.size(); ++k)
-      if (results[k])
-        if (Error error = session.getResult(k, results[k],
-                                            size_t(program.results[k].bytes)))
-          return error;
-    return Error();
-  });
+  return access(step, nullptr, 0,
+                [&] { return step->session->call(arguments, results); });
 }
 
 namespace {

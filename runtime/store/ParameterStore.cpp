@@ -20,20 +20,29 @@ namespace {
 /// The clock of a worker that nobody waits for any more.
 constexpr int64_t finishedClock = std::numeric_limits<int64_t>::max() / 2;
 
+/// What a machine has threads and memory for: reads are counted by staleness,
+/// for each worker.
+constexpr int mostWorkers = 4096, mostStaleness = 1 << 20;
+
 [[noreturn]] void refuse(const std::string &why) { throw StoreError(why); }
 
 void check(const std::vector<TableShape> &tables, const StoreOptions &options) {
-  auto wrong = [](const std::string &what, auto value, const char *mend) {
+  auto wrong = [](const std::string &what, auto value,
+                  const std::string &mend) {
     refuse(what + " is " + std::to_string(value) + ": " + mend);
   };
-  if (options.workers < 1)
-    wrong("the number of workers", options.workers, "give at least 1");
+  if (options.workers < 1 || options.workers > mostWorkers)
+    wrong("the number of workers", options.workers,
+          "give 1 to " + std::to_string(mostWorkers) +
+              ", as each has memory and, unless processes are fewer, a thread");
   if (options.processes < 0 || options.processes > options.workers)
     wrong("the number of processes", options.processes,
           "give at most one a worker, or 0 for one each");
-  if (options.staleness < 0)
+  if (options.staleness < 0 || options.staleness > mostStaleness)
     wrong("the staleness", options.staleness,
-          "give 0 for no delay, or how many clocks reads may be behind");
+          "give 0 for no delay, or how many clocks reads may be behind, at "
+          "most " +
+              std::to_string(mostStaleness));
   if (options.tolerance < 0)
     wrong("the tolerance", options.tolerance, "give 0 or more clocks");
   if (!(options.patience > 0))

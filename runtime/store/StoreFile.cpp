@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iomanip>
+#include <limits>
 #include <sstream>
 
 using namespace baechi::store;
@@ -138,6 +139,9 @@ std::unique_ptr<ParameterStore> ParameterStore::restore(const std::string &file,
   // Before memory is taken for what a damaged header says.
   if (double(size - in.tellg()) != floats * sizeof(float))
     refuse(file, "has not as many numbers as its tables: save the store again");
+  if (options.workers == 0)
+    options.workers =
+        int(std::min<size_t>(workers, size_t(std::numeric_limits<int>::max())));
   auto store = std::make_unique<ParameterStore>(shapes, options);
   for (size_t table = 0; table < tables; ++table) {
     std::vector<float> value = store->state->wholeRow(table, 0);

@@ -9,29 +9,15 @@
 #include "Baechi/Runtime/UpdateLog.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <tuple>
 
 using namespace baechi::store;
 
 namespace {
-constexpr std::array<std::string_view, 5> names = {"age", "random", "magnitude",
-                                                   "relative", "round-robin"};
 /// Of the mean magnitude: what a value counts at least as.
 constexpr double leastShare = 1e-3;
 } // namespace
-
-std::optional<SendOrder> baechi::store::sendOrderNamed(std::string_view name) {
-  const auto *found = std::ranges::find(names, name);
-  if (found == names.end())
-    return std::nullopt;
-  return SendOrder(found - names.begin());
-}
-
-std::string_view baechi::store::nameOf(SendOrder order) {
-  return names[size_t(order)];
-}
 
 uint64_t SplitMix::next() {
   uint64_t mixed = (state += 0x9e3779b97f4a7c15);

@@ -149,7 +149,7 @@ def module(nests, ordered):
 
 def order(nest, remark, ordered):
     """The numbers of the entries, one after the other."""
-    found = re.match(r"(.*?): (\d+) blocks of (\d+) workers; (.*)", remark)
+    found = re.match(r"(.*?): (\d+) blocks of (\d+) workers; (.*); simulated: ", remark)
     every = nest.entries if of_entries(nest) else nest.counters
     numbers = range(len(every))
     if ordered or not found:
@@ -172,9 +172,12 @@ def order(nest, remark, ordered):
         scheduled = sorted(itertools.product(*map(range, counts)), key=lambda b: (sum(b), b[0]))
     else:
         turns = itertools.product(range(workers), repeat=len(axes) - 1)
+        # Parts of the other axes may be a multiple of the workers': in rounds, one after the other.
+        rounds = [range(-(-count // workers)) for count in counts[1:]]
         scheduled = [
-            (worker, *((worker + turn) % workers for turn in turned))
+            (worker, *(r * workers + (worker + t) % workers for t, r in zip(turned, each)))
             for turned in turns
+            for each in itertools.product(*rounds)
             for worker in range(workers)
         ]
     made = [number for block in scheduled for number in blocks.get(block, [])]

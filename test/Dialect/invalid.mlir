@@ -106,6 +106,11 @@ module attributes {baechi.kernel} {}
 
 // -----
 
+// expected-error @+1 {{'baechi.cuda_blocks' stands on functions only}}
+module attributes {baechi.cuda_blocks = 3 : i64} {}
+
+// -----
+
 // expected-error @+1 {{'baechi.kernel_scratch' stands on functions only}}
 module attributes {baechi.kernel_scratch = 3 : i64} {}
 
@@ -173,6 +178,11 @@ module attributes {baechi.may_alias = array<i64: 0>} {}
 
 // expected-error @+1 {{'baechi.kernel' must be a unit attribute}}
 func.func private @f() attributes {baechi.kernel = 3 : i64}
+
+// -----
+
+// expected-error @+1 {{'baechi.batched' must be a unit attribute or, for each dimension, an array of i64 with the replicas that have each part}}
+func.func private @f(tensor<4xf32> {baechi.batched = [3 : i64]})
 
 // -----
 

@@ -38,6 +38,18 @@ func.func @same(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// expected-error@below {{argument 0 says which replicas have which parts (baechi.batched), and each has one of its own in one replica's program: say baechi.batched alone}}
+func.func @layout(%x: tensor<4xf32> {baechi.batched = [array<i64: 1, 2>]}) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
 // expected-error@below {{argument 0, of which each replica has its own part (baechi.batched), has type 'tensor<f32>': parts lie along the first dimension; give it one}}
 func.func @scalar(%x: tensor<f32> {baechi.batched}) -> tensor<f32> {
   %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({

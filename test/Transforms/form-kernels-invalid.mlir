@@ -52,6 +52,24 @@ func.func @step(%a: f32) {
 
 // -----
 
+#left = affine_map<(d0) -> (-d0 + 10, 4)>
+func.func @step(%x: tensor<10xf32>) -> tensor<10xf32> {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c10 = arith.constant 10 : index
+  %r = scf.for %i = %c0 to %c10 step %c4 iter_args(%y = %x) -> (tensor<10xf32>) {
+    %n = affine.min #left(%i)
+    // expected-error @+1 {{'tensor.extract_slice' op a result has the dynamic shape 'tensor<?xf32>'; in a loop: where its last turn takes what is left of a tensor, peel that off ('mlir-opt --scf-for-loop-peeling --canonicalize'), or take pieces whose size divides the tensor}}
+    %s = tensor.extract_slice %y[%i] [%n] [1] : tensor<10xf32> to tensor<?xf32>
+    %t = linalg.exp ins(%s : tensor<?xf32>) outs(%s : tensor<?xf32>) -> tensor<?xf32>
+    %z = tensor.insert_slice %t into %y[%i] [%n] [1] : tensor<?xf32> into tensor<10xf32>
+    scf.yield %z : tensor<10xf32>
+  }
+  return %r : tensor<10xf32>
+}
+
+// -----
+
 func.func @step(%a: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
   %scalar = tensor.extract %n[] : tensor<i32>
   %size = arith.index_cast %scalar : i32 to index

@@ -81,6 +81,32 @@
 // ASKED-NEXT: func.func @step({{.*}}) ->
 // KEPT-NOT: given-up
 
+// A GPU runs at once what has few blocks: two are of no use then. What fills one
+// is placed on two.
+// RUN: baechi-opt %t/gpus.mlir %{remarks} --baechi-place-and-plan 2>%t/remarks | FileCheck %s --check-prefix=ONE-GPU
+// RUN: FileCheck %s --check-prefix=GPU-GIVEN-UP < %t/remarks
+// RUN: sed 's/cuda_blocks = 100/cuda_blocks = 264/' %t/gpus.mlir | baechi-opt --baechi-place-and-plan | FileCheck %s --check-prefix=TWO-GPUS
+// RUN: baechi-opt %t/gpus.mlir --baechi-place-and-plan=budget=0 | FileCheck %s --check-prefix=TWO-GPUS
+// ONE-GPU: winner = "single:cuda0"
+// ONE-GPU: module @cuda1
+// ONE-GPU: func.func @step() {
+// GPU-GIVEN-UP: [Missed] given-up | Category:baechi-place-and-plan | {{.*}}SingleDeviceNs=10000, StepNs=13{{[0-9]+}}, Winner=
+// TWO-GPUS: module @cuda1
+// TWO-GPUS: func.func @step({{.*}}) ->
+
+//--- gpus.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [
+      <"cuda0", kind = "cuda", memory = 1048576>, <"cuda1", kind = "cuda", memory = 1048576>],
+    link_default = <"" -> "", latency_ns = 3000, bytes_per_us = 100000>, link_model = duplex>} {
+  func.func private @exp(tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel, baechi.cuda_blocks = 100 : i64}
+  func.func private @sin(tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel, baechi.cuda_blocks = 100 : i64}
+  func.func @step(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = call @exp(%x) {baechi.cost = #baechi.cost<time_ns = {cuda = 10000}, scratch = 0>} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = call @sin(%x) {baechi.cost = #baechi.cost<time_ns = {cuda = 10000}, scratch = 0>} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
 //--- crowded.mlir
 module attributes {baechi.machine = #baechi.machine<devices = [
       <"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>],

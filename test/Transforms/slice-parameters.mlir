@@ -1,5 +1,6 @@
 // RUN: baechi-opt %s --split-input-file --baechi-replicate=replicas=2 --baechi-slice-parameters=slice-bytes=512 | FileCheck %s
 // RUN: baechi-opt %s --split-input-file --baechi-replicate=replicas=2 --baechi-slice-parameters=slice-bytes=512 --remarks-filter=baechi-slice-parameters -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: baechi-opt %s --split-input-file --baechi-replicate=replicas=2 --baechi-slice-parameters="slice-bytes=512 factors" --remarks-filter=baechi-slice-parameters -o /dev/null 2>&1 | FileCheck %s --check-prefix=FACTORS
 // RUN: baechi-opt %s --split-input-file --baechi-replicate=replicas=2 --baechi-slice-parameters | FileCheck %s --check-prefix=NONE
 // RUN: baechi-opt %s --split-input-file --baechi-replicate=replicas=2 --baechi-slice-parameters=slice-bytes=512 --baechi-form-kernels --baechi-pin-replicas=machine=host:2 | FileCheck %s --check-prefix=OWN
 
@@ -17,6 +18,7 @@
 // CHECK-COUNT-4: tensor.extract_slice %{{.*}} {baechi.copied} : tensor<16x16xf32> to tensor<8x16xf32>
 // CHECK: return %{{.*}}, %{{.*}} : tensor<8x16xf32>, tensor<8x16xf32>
 // REMARK: sliced {{.*}} Argument=0, Rows=8, Slices=2
+// FACTORS: not-sliced {{.*}}Argument=0, Reason="the factors of its gradient are fewer bytes, and sent in its place"
 // NONE-LABEL: func.func @sgd(%{{.*}}: tensor<16x16xf32>
 // OWN-LABEL: func.func @sgd(%{{.*}}: tensor<8x16xf32> {{.*}} baechi.pin = "host0"
 // OWN-SAME: tensor<8x16xf32> {{.*}} baechi.pin = "host1"

@@ -14,10 +14,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "InstanceFile.h"
+#include "Main.h"
 
 #include "Baechi/Placement/Io/Files.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -171,16 +171,5 @@ int main(int argc, char **argv) {
                "baechi-choose");
   Settings settings;
   defineOptions(app, settings);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError &e) {
-    return fail(fmt::format("{} (see --help)", e.what()));
-  }
-  try {
-    return run(settings);
-  } catch (const std::exception &e) {
-    return fail(e.what());
-  }
+  return baechi::runTool(app, argc, argv, [&] { return run(settings); }, fail);
 }

@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "Main.h"
 #include "Options.h"
 #include "Progress.h"
 
@@ -34,7 +35,6 @@
 #include "Baechi/Placement/Placers/Scotch.h"
 #endif
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -392,16 +392,5 @@ int main(int argc, char **argv) {
                "baechi-place");
   Settings settings;
   defineOptions(app, settings);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError &e) {
-    return fail(fmt::format("{} (see --help)", e.what()));
-  }
-  try {
-    return run(settings);
-  } catch (const std::exception &e) {
-    return fail(e.what());
-  }
+  return baechi::runTool(app, argc, argv, [&] { return run(settings); }, fail);
 }

@@ -49,6 +49,10 @@ TEST(Profile, RoundTrip) {
   written.cudaTarget = "a GPU";
   written.plans = {{"6f", 41}, {"7a", 0}};
   written.peaks = HostPeaks{242e9, 30.5e9};
+  written.hosts = {{1, {5000, 40, 0}},
+                   {2, {30000, 60, 50000}, placement::Link{900, 12000}}};
+  for (HostTimes &times : written.hosts)
+    times.runtime.aloneNs = 4000;
   written.rows[1].algorithm = {1, -2, 3, 4, 5, 6, 7, INT64_MIN};
   ASSERT_FALSE(static_cast<bool>(writeProfile(path, written)));
   auto read = readProfile(path);
@@ -76,6 +80,17 @@ TEST(Profile, RoundTrip) {
   ASSERT_TRUE(read->peaks);
   EXPECT_EQ(read->peaks->flopsPerSecond, 242e9);
   EXPECT_EQ(read->peaks->bytesPerSecond, 30.5e9);
+  ASSERT_EQ(read->hosts.size(), 2u);
+  ASSERT_TRUE(read->findHost(1));
+  EXPECT_FALSE(read->findHost(1)->link);
+  EXPECT_EQ(read->findHost(3), nullptr);
+  const HostTimes *two = read->findHost(2);
+  ASSERT_TRUE(two && two->link);
+  EXPECT_EQ(two->link, (placement::Link{900, 12000}));
+  EXPECT_EQ(two->runtime.stepNs, 30000);
+  EXPECT_EQ(two->runtime.operatorNs, 60);
+  EXPECT_EQ(two->runtime.wakeNs, 50000);
+  EXPECT_EQ(two->runtime.aloneNs, 4000);
 }
 
 TEST(Profile, FindsTheFastestRow) {
@@ -148,6 +163,25 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
                         std::string(wrong) + "}"),
                 HasSubstr("p.json: host_peaks needs 'flops_per_second' and "
                           "'bytes_per_second', positive numbers"));
+  auto withHosts = [](const std::string &hosts) {
+    return R"({"format": "baechi-profile", "version": 1, "rows": [], "hosts": )" +
+           hosts + "}";
+  };
+  std::string host = R"({"cores": 2, "step_ns": 3, "alone_ns": 2, )"
+                     R"("operator_ns": 1, "wake_ns": 0)";
+  EXPECT_EQ(errorOf(withHosts("[" + host + "}]")), "");
+  EXPECT_THAT(errorOf(withHosts("3")), HasSubstr("p.json: 'hosts' is no list"));
+  for (const std::string &wrong :
+       {std::string("3"), std::string(R"({"cores": 2})"),
+        host + R"(, "link": 3})", host + R"(, "link": {"latency_ns": 1}})",
+        host + R"(, "link": {"latency_ns": 1, "bytes_per_us": 0}})"})
+    EXPECT_THAT(errorOf(withHosts("[" + wrong + "]")),
+                HasSubstr("hosts[0] needs 'cores', at least 1, 'step_ns', "
+                          "'alone_ns', 'operator_ns' and 'wake_ns', "
+                          "non-negative integers, and in its 'link', if it has "
+                          "one, 'latency_ns' and 'bytes_per_us', at least 1"));
+  EXPECT_THAT(errorOf(withHosts("[" + host + "}, " + host + "}]")),
+              HasSubstr("hosts[1] repeats one of 2 cores"));
   auto missing = readProfile("no/such/file.json");
   ASSERT_FALSE(static_cast<bool>(missing));
   EXPECT_THAT(llvm::toString(missing.takeError()), HasSubstr("no/such/file"));
@@ -239,6 +273,32 @@ TEST(Profile, WhatSeveralWritersAddIsKept) {
   llvm::sys::fs::setPermissions(path, llvm::sys::fs::perms(0666));
   EXPECT_THAT(llvm::toString(readProfile(path).takeError()),
               HasSubstr("profile.json: is not read: everybody may write it;"));
+  llvm::sys::fs::remove_directories(folder);
+}
+
+TEST(Profile, HostsAreOfTheMachineAndReplaced) {
+  llvm::SmallString<128> folder;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("profile", folder));
+  std::string path = (folder + "/profile.json").str();
+  auto add = [&](const char *target, const char *compiler, HostTimes times) {
+    times.runtime.aloneNs = 1;
+    Profile profile;
+    profile.target = target;
+    profile.compiler = compiler;
+    if (times.cores)
+      profile.hosts.push_back(times);
+    EXPECT_EQ(llvm::toString(addToProfile(path, profile)), "");
+    return llvm::cantFail(readProfile(path)).hosts;
+  };
+  EXPECT_EQ(add("here", "one", {2, {7}}).size(), 1u);
+  EXPECT_EQ(add("here", "one", {1, {5}}).size(), 2u);
+  std::vector<HostTimes> hosts = add("here", "one", {2, {6}});
+  ASSERT_EQ(hosts.size(), 2u);
+  EXPECT_EQ(hosts.back().cores, 2);
+  EXPECT_EQ(hosts.back().runtime.stepNs, 6);
+  // Kernels of another compiler are others, the machine is not.
+  EXPECT_EQ(add("here", "other", {0, {}}).size(), 2u);
+  EXPECT_EQ(add("elsewhere", "other", {0, {}}).size(), 0u);
   llvm::sys::fs::remove_directories(folder);
 }
 

@@ -138,7 +138,8 @@ TEST_F(Rounds, WhatIsAlwaysInterruptedSaysSo) {
   interrupted = [](size_t, size_t) { return true; };
   ASSERT_TRUE(run());
   EXPECT_TRUE(codes[0].disturbed);
-  EXPECT_THAT(codes[0].samples, Each(5 * kMs));
+  // What it computed is known all the same.
+  EXPECT_THAT(codes[0].samples, Each(1 * kMs));
   // Not for ever.
   EXPECT_LE(calls[0], 40U);
 }

@@ -77,7 +77,8 @@ TEST(StepCosts, DisturbedStepsAreTakenAgainAndElseMarked) {
   ASSERT_TRUE(compilation);
   auto single = llvm::cantFail(compilation->createSingle("host"));
   ASSERT_EQ(messageOf(setAll(*compilation, *single)), "");
-  // By this clock a step takes a second, of which it computes as we say.
+  // By this clock a step takes a second, of which it computes a nanosecond or
+  // all.
   double now = 0;
   size_t steps = 0, disturbedSteps = SIZE_MAX;
   StepSampling sampling;
@@ -86,14 +87,17 @@ TEST(StepCosts, DisturbedStepsAreTakenAgainAndElseMarked) {
   double computed = 0;
   sampling.clocks.cpu = [&] {
     // Asked before and after each step.
-    return computed += (steps++ / 2 < disturbedSteps) ? 5e8 : 1e9;
+    return computed += (steps++ / 2 < disturbedSteps) ? 1 : 1e9;
   };
   Profile profile;
   ASSERT_EQ(measureSteps(*single, *compilation, profile, sampling), "");
   // One to warm up, and three that are disturbed.
   EXPECT_EQ(steps, 8u);
-  for (const ProfileRow &row : profile.rows)
+  for (const ProfileRow &row : profile.rows) {
     EXPECT_TRUE(row.disturbed && row.stepDisturbed) << row.kernel;
+    // The rest was somebody else's.
+    EXPECT_EQ(row.stepNs, 0) << row.kernel;
+  }
   EXPECT_TRUE(lacksStepCosts(compilation->module(), "host", profile));
 
   steps = 0;

@@ -69,6 +69,10 @@ TEST(LoweredKernels, ScratchMeasuringAndCodeShareOneLowering) {
   ASSERT_LT(chosen, every) << "no product is there";
   EXPECT_EQ(cold->loweredKernels().bufferized(), every);
   EXPECT_EQ(cold->loweredKernels().finished(), every);
+  // What was timed alone is not compiled again.
+  RunReport report;
+  cold->describe(report);
+  EXPECT_EQ(report.kernelsFromStore, chosen);
 
   // Rows say the scratch, and the store has the code.
   settleProfile(options.profile);

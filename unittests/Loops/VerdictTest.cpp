@@ -252,7 +252,7 @@ TEST(Verdict, SumsInAnyOrder) {
   EXPECT_EQ(schemeOf(loop), "serial");
   loop.arrays[0].anyOrder = true;
   loop.accesses[0].combiner = "maximum";
-  EXPECT_EQ(schemeOf(loop), "independent with sums of 's'");
+  EXPECT_EQ(schemeOf(loop), "independent with copies of 's'");
   EXPECT_EQ(text(loop, loop.accesses[0]), "s is updated by maximum");
 }
 

@@ -308,6 +308,14 @@ TEST(Formats, CompressedFilesThatCannotBeRead) {
     std::string damaged = bytes;
     damaged[bytes.size() / 2] ^= 0x55;
     EXPECT_THAT(told(damaged), HasSubstr("cannot read: "));
+    for (std::string rest : {std::string("junk"), bytes.substr(0, 1)})
+      EXPECT_THAT(told(bytes + rest),
+                  HasSubstr(std::string("what follows its end is no ") + form +
+                            " data: keep what is before with 'head -c " +
+                            std::to_string(bytes.size()) + "'"));
+    // What xz pads its streams with.
+    EXPECT_EQ(told(bytes + std::string(8, '\0')) == "",
+              form == std::string_view("xz"));
     // Two compressed files in a row are one text.
     EXPECT_THAT(told(bytes + bytes), HasSubstr("wrong.json"));
     EXPECT_THAT(told(bytes + bytes), testing::Not(HasSubstr("cannot read")));

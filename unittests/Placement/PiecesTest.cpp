@@ -92,9 +92,9 @@ TEST(Pieces, NothingIsProposedWithoutThem) {
 TEST(Pieces, ALaneADevice) {
   Problem problem = trainedInPieces(4, 4, 2);
   auto found = proposalsFor(problem);
-  ASSERT_EQ(found.size(), 6u);
+  ASSERT_EQ(found.size(), 7u);
   for (const char *variant :
-       {"lanes", "owners", "lanes:stages", "lanes:rounds"})
+       {"lanes", "lanes:first", "owners", "lanes:stages", "lanes:rounds"})
     for (int32_t layer = 0; layer < 4; ++layer)
       for (int32_t k = 0; k < 4; ++k)
         EXPECT_EQ(deviceOf(problem, found[variant],
@@ -116,6 +116,17 @@ TEST(Pieces, OwnersHaveEvenBytes) {
   }
   EXPECT_THAT(owners, ElementsAre(0, 1, 1, 0));
   EXPECT_EQ(sums, owners);
+}
+
+TEST(Pieces, TheRestIsOnTheFirstDevice) {
+  Problem problem = trainedInPieces(4, 4, 2);
+  auto found = proposalsFor(problem);
+  for (int32_t layer = 0; layer < 4; ++layer) {
+    std::string name = "l" + std::to_string(layer);
+    for (const std::string &each :
+         {"params/" + name, name + ".sum", "update/" + name})
+      EXPECT_EQ(deviceOf(problem, found["lanes:first"], each), 0) << each;
+  }
 }
 
 TEST(Pieces, StagesAreContiguous) {

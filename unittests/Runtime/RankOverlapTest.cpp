@@ -14,32 +14,20 @@
 
 #include "GivenCalls.h"
 #include "MixingProgram.h"
-#include "RankThreads.h"
+#include "RankChain.h"
 #include "TrainingProgram.h"
-
-#include <gmock/gmock.h>
 
 #include <atomic>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::test;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 namespace {
 
 constexpr size_t count = 25;
 
-class RankOverlapTest : public testing::Test, protected RankThreads {
+class RankOverlapTest : public RankChainTest {
 protected:
-  void expectNoErrors() {
-    EXPECT_EQ(0, hub->wrong);
-    for (size_t rank = 0; rank < members.size(); ++rank) {
-      EXPECT_EQ("", createErrors[rank]);
-      EXPECT_EQ("", followErrors[rank]);
-    }
-  }
-
   void buildMixing(int32_t devices, Way way = Way::Copied) {
     program = makeMixing(devices, way);
     for (int32_t device = 0; device < devices; ++device)
@@ -103,33 +91,6 @@ protected:
       }
       ASSERT_SUCCESS(session.step());
     }
-  }
-
-  /// One message a step from the first device to the second.
-  void buildChain() {
-    program = makeProgram(2);
-    addQueue(program, 0, 1, {64});
-    bodies[0] = [](Context context, char *arena) {
-      return baechi_send(context, 0, 0, arena);
-    };
-    bodies[1] = [](Context context, char *arena) -> int32_t {
-      return baechi_recv(context, 0, 0, arena) ||
-             baechi_await_recv(context, 0, 0);
-    };
-  }
-
-  /// The same, but that a device fails in the third step.
-  void buildFailingChain(int32_t culprit) {
-    buildChain();
-    auto inner = bodies[culprit];
-    auto step = std::make_shared<int>(0);
-    bodies[culprit] = [=](Context context, char *arena) {
-      baechi_operator_begin(context, 0);
-      if (++*step == 3)
-        return baechi_fail(context, "out of paper");
-      baechi_operator_end(context, 0);
-      return inner(context, arena);
-    };
   }
 };
 
@@ -198,22 +159,6 @@ TEST_F(RankOverlapTest, ASimulatedLinkTakesItsTimeBetweenRanks) {
     EXPECT_GE(session.timeline().wallNs, 3'000'000);
   });
   expectNoErrors();
-}
-
-TEST_F(RankOverlapTest, RefusesLinksThatProcessesShare) {
-  build(2);
-  program = makeProgram(2);
-  for (int32_t from : {0, 1}) {
-    addQueue(program, from, 1 - from, {8});
-    program.queues.back().link = SimulatedLink{1000, 100, {0}};
-  }
-  bodies[0] = bodies[1] = doNothing;
-  run([](Session &) { FAIL(); });
-  EXPECT_EQ("rank 0: the simulated links from host0 to host1 and from host1 to "
-            "host0 take turns, but different processes send over them, and "
-            "none sees the other's messages: give the machine links of their "
-            "own (\"link_model\": \"parallel\"), or run it in one process",
-            createErrors[0]);
 }
 
 TEST_F(RankOverlapTest, LongMessagesOfTwoStepsDoNotMix) {
@@ -362,42 +307,6 @@ TEST_F(RankOverlapTest, ALinkThatIsCutForASecondAndASlowRankLoseNothing) {
   expectNoErrors();
 }
 
-TEST_F(RankOverlapTest, AFailureEndsAllStepsOnAllRanks) {
-  for (int32_t culprit : {0, 1}) {
-    build(2);
-    buildFailingChain(culprit);
-    std::string number = std::to_string(culprit);
-    run([&](Session &session) {
-      std::string error = session.steps(1000).message();
-      EXPECT_THAT(error, StartsWith("rank " + number + ": "));
-      EXPECT_THAT(error, HasSubstr("host" + number));
-      EXPECT_THAT(error, HasSubstr("step 3"));
-      EXPECT_THAT(error, HasSubstr("out of paper"));
-      EXPECT_FALSE(session.usable());
-    });
-    EXPECT_EQ("", followErrors[1]);
-  }
-}
-
-TEST_F(RankOverlapTest, AFailureEndsAllCallsOnAllRanks) {
-  for (int32_t culprit : {0, 1}) {
-    build(2);
-    buildFailingChain(culprit);
-    std::string number = std::to_string(culprit);
-    run([&](Session &session) {
-      Calls calls(10, std::vector<std::vector<const void *>>(1000),
-                  std::vector<std::vector<void *>>(1000));
-      std::string error = session.overlapCalls(10, calls).message();
-      EXPECT_THAT(error, StartsWith("rank " + number + ": "));
-      EXPECT_THAT(error, HasSubstr("step 13"));
-      EXPECT_THAT(error, HasSubstr("out of paper"));
-      EXPECT_LE(calls.endedCalls, 2);
-      EXPECT_FALSE(session.usable());
-    });
-    EXPECT_EQ("", followErrors[1]);
-  }
-}
-
 TEST_F(RankOverlapTest, ARankWithNothingToDoTakesPartInCalls) {
   build(3);
   program = makeProgram(3);
@@ -415,41 +324,6 @@ TEST_F(RankOverlapTest, ARankWithNothingToDoTakesPartInCalls) {
     ASSERT_SUCCESS(session.step());
   });
   expectNoErrors();
-}
-
-TEST_F(RankOverlapTest, ALostRankEndsTheSteps) {
-  build(2);
-  buildChain();
-  auto step = std::make_shared<int>(0);
-  bodies[1] = [this, step, inner = bodies[1]](Context context, char *arena) {
-    if (++*step == 5) {
-      hub->killed = 1;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    return inner(context, arena);
-  };
-  run([&](Session &session) {
-    EXPECT_THAT(session.steps(1000).message(),
-                StartsWith("rank 1 was lost: its process has ended; it held "
-                           "host1"));
-    EXPECT_FALSE(session.usable());
-  });
-}
-
-TEST_F(RankOverlapTest, RefusesMoreMessagesThanTagsOfTwoSteps) {
-  build(2);
-  program = makeProgram(2);
-  addQueue(program, 0, 1, std::vector<int64_t>(20, 8));
-  for (auto &member : members)
-    static_cast<LoopbackTransport &>(member->transport()).mostTags = 40;
-  bodies[0] = bodies[1] = doNothing;
-  run([&](Session &session) {
-    EXPECT_EQ("steps with 20 messages, more than can be told apart between "
-              "processes where two steps send at once, do not overlap: run "
-              "them one by one",
-              session.steps(2).message());
-    EXPECT_TRUE(session.usable());
-  });
 }
 
 } // namespace

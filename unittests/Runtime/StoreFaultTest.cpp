@@ -126,7 +126,14 @@ TEST(StoreFaults, WrongOptions) {
   StoreOptions options;
   options.workers = 0;
   EXPECT_EQ(errorOfOptions(options),
-            "the number of workers is 0: give at least 1");
+            "the number of workers is 0: give 1 to 4096, as each has memory "
+            "and, unless processes are fewer, a thread");
+  options.workers = 1'000'000'000;
+  EXPECT_THAT(errorOfOptions(options),
+              HasSubstr("the number of workers is 1000000000: give 1 to 4096"));
+  options = twoWorkers();
+  options.staleness = 1'000'000'000;
+  EXPECT_THAT(errorOfOptions(options), HasSubstr("at most 1048576"));
   options = twoWorkers();
   options.processes = 3;
   EXPECT_THAT(errorOfOptions(options),
@@ -216,6 +223,11 @@ TEST_F(StoreFile, AStoreGoesOnFromItsFile) {
   three.workers = 3;
   EXPECT_THAT(ParameterStore::restore(file, three)->report().clocks,
               testing::ElementsAre(1, 1, 1));
+  StoreOptions asSaved;
+  asSaved.workers = 0;
+  auto same = ParameterStore::restore(file, asSaved);
+  EXPECT_EQ(same->options().workers, 2);
+  EXPECT_THAT(same->report().clocks, testing::ElementsAre(2, 1));
 }
 
 /// Who was done before is not waited for after.

@@ -181,11 +181,4 @@ TEST(RowValues, RefusesWhatIsNotFinite) {
   EXPECT_EQ(values.row(0)[0], 0);
 }
 
-TEST(SendOrder, Names) {
-  for (SendOrder order : {SendOrder::Age, SendOrder::Random,
-                          SendOrder::Magnitude, SendOrder::RelativeMagnitude})
-    EXPECT_EQ(sendOrderNamed(nameOf(order)), order);
-  EXPECT_EQ(sendOrderNamed("fast"), std::nullopt);
-}
-
 } // namespace

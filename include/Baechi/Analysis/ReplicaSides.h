@@ -15,9 +15,10 @@ namespace baechi {
 
 /// Of a step that --baechi-replicate has cut: which replica each operation
 /// computes for, known by the parts of the batch that it reads, at whatever
-/// distance. What reads several replicas' values, and all that follows it, is
-/// nobody's and not in the map, nor is what reads none, unless one replica
-/// alone reads it. Empty for other steps.
+/// distance: of a mesh's replicas the one that has all of them. What joins
+/// several replicas' values, and all that follows it, is nobody's and not in
+/// the map, nor is what reads none, unless one replica alone reads it. Empty
+/// for other steps.
 ///
 /// Only where operations are placed depends on it, not what they compute.
 llvm::DenseMap<mlir::Operation *, int64_t>

@@ -7,16 +7,20 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The time that a lowered program takes on host devices, by the runtime's own
-/// rules (runtime/core/Exchange.h, Baechi/Runtime/Rules.h): a device does one
-/// thing at a time, and a copy takes the time of the device that does it.
-/// Placers work with simpler rules, under which transfers overlap computation;
-/// this is what a report compares with the measured step.
+/// The time that a lowered program takes, by the runtime's own rules
+/// (runtime/core/Exchange.h, Baechi/Runtime/Rules.h). A host device does one
+/// thing at a time, and a copy takes the time of the device that does it. A GPU
+/// runs what it does between two messages as one graph (GpuRun.h), after what
+/// it did before; copies that it takes part in run beside, one at a time in
+/// each direction of two devices. Each GPU is taken to be one of its own.
+/// Placers work with simpler rules, under which transfers overlap computation
+/// and operators do not; this is what a report compares with the measured step.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_ANALYSIS_STEPSIMULATION_H
 #define BAECHI_ANALYSIS_STEPSIMULATION_H
 
+#include "Baechi/Analysis/GpuRun.h"
 #include "Baechi/Dialect/SimulatedNetwork.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -42,6 +46,8 @@ struct Instruction {
   int32_t seq = 0;
   /// An await of what the step before has offered.
   bool ofLastStep = false;
+  /// Operators and local copies of GPUs: which of `StepProgram::ofGpus`.
+  int32_t ofGpu = -1;
 };
 
 /// A lowered program: what each device does, and the queues' messages.
@@ -68,14 +74,17 @@ struct StepProgram {
       int64_t lastSliceNs = 0;
     };
     std::vector<Message> messages;
-    /// A simulated link moves them, while devices compute: one at a time where
-    /// links have a lane in common, what the plan starts first before others.
+    /// A simulated link or a GPU moves them, while devices compute: one at a
+    /// time where links have a lane in common, what the plan starts first
+    /// before others.
     bool isCarried = false;
     std::vector<int32_t> lanes = {};
   };
   std::vector<std::vector<Instruction>> devices;
   /// A device each: it only holds and copies.
   std::vector<uint8_t> isPool;
+  /// What GPUs do, of all of them.
+  std::vector<GpuOperator> ofGpus;
   std::vector<Queue> queues;
   /// Simulated links move messages by priority, and then as they are ready.
   bool hasExchange = false;
@@ -83,12 +92,6 @@ struct StepProgram {
 
 /// How many devices have operators.
 int64_t numComputing(const StepProgram &program);
-
-/// ns since the step's start.
-struct SimulatedInterval {
-  int64_t start = 0;
-  int64_t end = 0;
-};
 
 struct SimulatedStep {
   int64_t makespanNs = 0;
@@ -115,9 +118,14 @@ std::optional<int64_t> simulatePeriod(const StepProgram &program,
 std::optional<SimulatedStep> simulateStep(const StepProgram &program,
                                           const placement::RuntimeCosts &costs);
 
-/// The same operators, one after the other on one device.
+/// The same operators, one after the other on one device: of GPUs, which run
+/// some of them at the same time, the most that it can be.
 int64_t singleDeviceNs(const StepProgram &program,
                        const placement::RuntimeCosts &costs);
+
+/// What GPUs do would not take less than that on one of them, however much of
+/// it runs at the same time.
+int64_t leastOnOneGpuNs(const StepProgram &program);
 
 /// The program of a module after --baechi-plan-memory. \p machine has the
 /// links. Fails, with an error, when the module is no partitioned program.

@@ -8,6 +8,7 @@
 #ifndef BAECHI_COSTS_PROFILE_H
 #define BAECHI_COSTS_PROFILE_H
 
+#include "Baechi/Placement/Model/Problem.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
 #include <optional>
@@ -60,6 +61,16 @@ struct HostPeaks {
   double bytesPerSecond = 0; ///< of a copy from memory to memory, both counted
 };
 
+/// What messages between the host's devices, and the runtime itself, take with
+/// so many processors to run on.
+struct HostTimes {
+  int64_t cores = 1;
+  /// As measured: nothing of what devices share.
+  placement::RuntimeCosts runtime = {};
+  /// Between two of them; nullopt: not measured.
+  std::optional<placement::Link> link = {};
+};
+
 /// The profile file (docs/profile-format.md). Rows are found by the kernel's
 /// text, so that one profile serves every model that has the kernel.
 struct Profile {
@@ -73,6 +84,8 @@ struct Profile {
   std::vector<PlanRow> plans = {};
   /// Of the host that `target` names; nullopt: not measured.
   std::optional<HostPeaks> peaks = {};
+  /// The same, one for each number of processors.
+  std::vector<HostTimes> hosts = {};
 
   /// True when both measured the same code on the same machine.
   bool isComparable(const Profile &other) const {
@@ -87,6 +100,10 @@ struct Profile {
                          llvm::StringRef implementation) const;
   /// Of a program's hash; null where it did not run.
   const PlanRow *findPlan(llvm::StringRef program) const;
+  /// With so many processors; null where that was not measured.
+  const HostTimes *findHost(int64_t cores) const;
+  /// Replaces what was known with as many processors.
+  void setHost(const HostTimes &times);
 };
 
 llvm::Expected<Profile> readProfile(const std::string &path);
@@ -94,11 +111,11 @@ llvm::Expected<Profile> readProfile(const std::string &path);
 llvm::Expected<Profile> parseProfile(llvm::StringRef text,
                                      const std::string &name);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
-/// Adds the rows, times within a step and plans that the file \p path lacks, if
-/// it is there, and those that it has disturbed. Several processes may do so at
-/// once: no row is lost. Rows of host kernels that the file has of another
-/// target or compiler move to a file of their own beside it, whose name ends in
-/// a hash of both.
+/// Adds the rows, times within a step, plans and times of hosts that the file
+/// \p path lacks, if it is there, and rows that it has disturbed; times of
+/// hosts are replaced. Several processes may do so at once: no row is lost.
+/// Rows of host kernels that the file has of another target or compiler move to
+/// a file of their own beside it, whose name ends in a hash of both.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);
 
 } // namespace baechi

@@ -37,6 +37,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.host_call` | declared function | dictionary `{effects = "pure" or "ordered", ns = i64}`: an operator that a host device asks its host program for, by the function's name (docs/host-calls.md) |
     | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |
     | `baechi.kernel_scratch` | kernel | i64: bytes it needs while it runs |
+    | `baechi.cuda_blocks` | kernel | i64: blocks of its largest launch on a GPU, how much of one it fills |
     | `baechi.cuda_product` | kernel | `#baechi.cuda_product`: how GPUs compute it, a product |
     | `baechi.cuda_convolution` | kernel | `#baechi.cuda_convolution`: how GPUs compute it, a convolution |
     | `baechi.view` | `tensor.extract_slice` | unit: it is read where it lies in its source's buffer, and is no operator; where it is one piece of it, from a multiple of 64 bytes |
@@ -45,7 +46,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.may_alias` | result of a kernel | array of i64: arguments whose buffers the result may be written into |
     | `baechi.piece` | argument or result of a step | `#baechi.piece`: it is a part of a tensor that the caller has as a whole |
     | `baechi.replicas` | function | i64: so many replicas have a part of the batch each (`--baechi-replicate`) |
-    | `baechi.batched` | argument of a replicated step | unit: it has a part for each replica |
+    | `baechi.batched` | argument of a replicated step | unit: it has a part for each replica; or an array for each dimension, `[array<i64: 3, 12>, array<i64>]`: the replicas that have each part along it, a bit each |
     | `baechi.replica` | kernel's call | i64: the replica that it computes for (`--baechi-pin-replicas`) |
     | `baechi.copied` | `tensor.extract_slice` | unit: a tensor of its own, which is sent without the rest; until kernels are formed (`--baechi-slice-parameters`) |
     | `baechi.joined` | `func.call` | unit: what puts arguments of a device's program together (`baechi.parts`) is where they are, which lie behind each other (`--baechi-carry-parameters`) |

@@ -14,7 +14,9 @@ namespace baechi {
 
 /// On the step: how many replicas it has (--baechi-replicate).
 inline constexpr llvm::StringLiteral kReplicas = "baechi.replicas";
-/// On an argument that has a part for each replica: the batch.
+/// On an argument that has a part for each replica: the batch. Where replicas
+/// are numbered along several axes, for each dimension the parts along it, each
+/// the replicas that have it, as bits.
 inline constexpr llvm::StringLiteral kBatched = "baechi.batched";
 /// On a kernel's call: the replica that it computes for.
 inline constexpr llvm::StringLiteral kReplica = "baechi.replica";

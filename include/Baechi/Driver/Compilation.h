@@ -38,8 +38,9 @@ public:
   static llvm::Expected<std::unique_ptr<Compilation>>
   read(DriverOptions options, placement::Machine machine, Listener &listener);
 
-  /// Measures links that are only assumed, and, \p always, the runtime; the
-  /// plan is as good as they are.
+  /// Measures links that are only assumed, unless the profile has what was
+  /// measured before, and, \p always, the runtime; the plan is as good as they
+  /// are.
   llvm::Error measureMachine(bool always = false);
 
   /// Gives a first value to every argument of a program of the model.
@@ -136,8 +137,9 @@ private:
   /// by an estimate: both are compiled unless one is clearly worse.
   void addLargestCut(SplitChoice choice);
   /// Other cuts of the step are compared with what was formed, by the roofline:
-  /// the largest class first, and where devices share no memory, fewer pieces
-  /// and micro-batches. What may be better is compiled, too.
+  /// the largest class first, and where devices share no memory, fewer pieces,
+  /// micro-batches, and pieces of what saves time if part of what they send
+  /// overlaps. What may be better is compiled, too.
   void addOtherCuts();
   /// Where nothing that was formed fits, micro-batches are tried, too.
   void addMicroBatches();
@@ -259,7 +261,7 @@ private:
       singlePrograms;
   double profileSeconds = 0;
   KernelCostCounts kernelCostCounts;
-  bool stepsMeasured = false;
+  bool stepsMeasured = false, machineMeasured = false;
 };
 
 } // namespace baechi

@@ -25,6 +25,7 @@ struct DriverOptions : CompileOptions {
   bool hostCalls = false;          ///< who runs the program computes them
   bool sanitizeCode = false;       ///< for ThreadSanitizer
   bool otherProcesses = false;     ///< run some of the devices
+  bool measuresPeaks = true;       ///< for reports, where the profile has none
 };
 
 /// From code to steps, compared with one device and a reference.

@@ -8,10 +8,12 @@
 #ifndef BAECHI_DRIVER_QUERYMACHINE_H
 #define BAECHI_DRIVER_QUERYMACHINE_H
 
+#include "Baechi/Costs/Profile.h"
 #include "Baechi/Driver/Listener.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "llvm/Support/Error.h"
 #include <memory>
+#include <optional>
 
 namespace baechi {
 namespace runtime {
@@ -21,11 +23,20 @@ class Ranks;
 /// Replaces the links between the host devices of \p machine by what copies
 /// between two of its threads measure, those of its disks by what the file in
 /// the folder BAECHI_DISK does, and what is known of the runtime by what empty
-/// steps do.
-llvm::Error measureLinks(placement::Machine &machine, Listener &listener);
+/// steps do. False: other work disturbed it.
+llvm::Expected<bool> measureLinks(placement::Machine &machine,
+                                  Listener &listener);
 
 /// The latter alone, for a machine of one device.
-llvm::Error measureRuntime(placement::Machine &machine, Listener &listener);
+llvm::Expected<bool> measureRuntime(placement::Machine &machine,
+                                    Listener &listener);
+
+/// What measureLinks() or measureRuntime() has found out about \p machine, for
+/// others of this host; nullopt where that is more than a profile has.
+std::optional<HostTimes> hostTimesOf(const placement::Machine &machine);
+
+/// Gives \p machine what was measured before; false where it needs more.
+bool setHostTimes(placement::Machine &machine, const HostTimes &times);
 
 /// Lets the CUDA devices of \p machine that share a GPU lend each other
 /// tensors; if \p takesMemory, gives all the memory that is free on their GPUs,

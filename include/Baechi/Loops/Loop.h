@@ -62,6 +62,10 @@ enum class AccessKind : uint8_t {
   Add, ///< x += f, where f does not depend on x: its order does not matter
 };
 
+/// The combiner of what is set to one number: whoever is last, it is the same.
+constexpr const char *kOneNumber = "one number";
+constexpr const char *kMinimum = "minimum", *kMaximum = "maximum";
+
 struct Access {
   int32_t array = 0;
   AccessKind kind = AccessKind::Read;

@@ -50,7 +50,8 @@ enum class Scheme : uint8_t {
 struct Verdict {
   Scheme scheme = Scheme::Serial;
   /// Of Disjoint and Wavefront: the one that is spread over workers first, then
-  /// those that rotate.
+  /// those that rotate. Of Independent: the one that blocks are cut along, or
+  /// none, which is the one with the most values.
   std::vector<int32_t> keys;
   std::vector<int64_t> form; ///< coefficients of the keys
   /// Of Timed: two sums in neither of which an entry is before one that it
@@ -67,6 +68,11 @@ struct Verdict {
 
 /// The loop is valid (`check`).
 Verdict analyse(const Loop &loop);
+
+/// \p first, what `analyse` says, and the other schemes that a loop has: by
+/// other keys, with other ones that stay, with sums of each block's own. One
+/// that is independent has a scheme by each key that has several values.
+std::vector<Verdict> schemesOf(const Loop &loop, const Verdict &first);
 
 /// How an array is cut along a sum of keys, so that a block with the sum in
 /// [lower, upper) writes at positions [factor * lower + constant, factor *

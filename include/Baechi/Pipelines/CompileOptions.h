@@ -40,6 +40,7 @@ struct CompileOptions {
   unsigned replicas = 1;
   std::string exchange;
   std::string sliceBytes;
+  std::string factors = "none"; ///< of gradients: "none", "smaller"
   std::string transfers = "lend";
   std::string fitMemory = "auto";
   std::string profile;
@@ -95,6 +96,9 @@ struct SplitChoice {
   /// The class that saves the most is cut first, and no other plan is looked
   /// at.
   bool largestFirst = false;
+  /// Of the time that pieces send each other something over links, what is
+  /// expected not to overlap with what is computed.
+  unsigned sentPercent = 100;
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;
@@ -102,6 +106,8 @@ struct SplitChoice {
   /// own (--baechi-slice-parameters), or what a link moves in its latency, by
   /// which they are found; 0, both: parameters are whole.
   int64_t sliceBytes = 0, latencyBytes = 0;
+  /// Of slices: but where the factors of a gradient are sent.
+  bool factors = false;
   /// What a person asks for, PATTERN=DIM:PIECES (--baechi-constrain).
   std::vector<std::string> asked;
   /// Cut whether the step is predicted to be faster or not: the results are
@@ -127,6 +133,10 @@ struct ExchangeChoice {
 
 /// Reads the options `exchange` and `slice-bytes`.
 llvm::Expected<ExchangeChoice> exchangeChoiceOf(const CompileOptions &options);
+
+/// An error where messages between replicas are ordered and there is one
+/// replica: of a program that may be written for several once it is known.
+llvm::Error checkReplicated(const CompileOptions &options);
 
 /// \p choice, of replicas, with slices of parameters as \p options ask, or as
 /// \p machine's links suggest; nothing where slices are not asked for, or move

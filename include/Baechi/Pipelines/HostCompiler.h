@@ -138,8 +138,7 @@ private:
   }
   mlir::LogicalResult compileCudaKernels();
   /// Writes what GPU code of the kernels needs into a copy of the module.
-  mlir::LogicalResult addCudaScratch(mlir::ModuleOp copy);
-  std::string keyOf(mlir::func::FuncOp kernel) const;
+  mlir::LogicalResult addCudaNeeds(mlir::ModuleOp copy);
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;
@@ -148,7 +147,7 @@ private:
   PhaseObserver phaseObserver;
   std::function<bool()> stopped;
   /// Of the model's kernels, once one was asked for.
-  std::optional<KernelScratch> cudaScratch;
+  std::optional<CudaNeeds> cudaNeeds;
   bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;

@@ -26,10 +26,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace baechi::replicas {
@@ -47,8 +45,6 @@ enum class Policy : uint8_t {
   P3,     ///< such pieces, those of the first layer first
   TicTac, ///< arrays as Fifo's, those of the first layer first
 };
-/// "fifo", "slices", "p3", "tictac".
-std::optional<Policy> policyNamed(std::string_view name);
 
 /// Which servers have an array's pieces.
 enum class Servers : uint8_t {
@@ -62,6 +58,9 @@ struct ExchangeOptions {
   double bytesPerSecond = 0; ///< of a network card, each way
   int64_t latencyNs = 50000;
   int64_t messageNs = 0; ///< that a card is busy with a message besides
+  /// A card begins to receive a message once all of it was sent, as where
+  /// something between stores it; else while it is sent.
+  bool stored = false;
   Policy policy = Policy::P3;
   Servers servers = Servers::First;
   int64_t slice = 50000;      ///< parameters

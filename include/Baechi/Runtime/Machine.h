@@ -156,7 +156,7 @@ struct StepOverheads {
 };
 
 /// Measures sessions of one and of two host devices, medians of some dozen
-/// steps, until they settle; takes about 50 ms, thrice that at most.
+/// steps, until they settle; takes about 30 ms, thrice that at most.
 Expected<StepOverheads> measureHostStep();
 
 /// Calls \p measure until two calls agree about all times, five times at most,

@@ -36,6 +36,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -149,7 +150,7 @@ public:
   /// worker may be within a call.
   void save(const std::string &file);
   /// A store that goes on from a file: with as many workers each at its
-  /// clock, with another number all at the earliest.
+  /// clock, with another number all at the earliest; 0 workers are as many.
   static std::unique_ptr<ParameterStore> restore(const std::string &file,
                                                  StoreOptions options);
 

@@ -113,6 +113,15 @@ public:
   /// the program updates hold unspecified values until they are set again.
   Error step();
 
+  /// A step with all that goes before and after it: copies in the arguments
+  /// whose place in \p arguments is not null, steps, and copies out the results
+  /// whose place in \p results is not null. There are as many places as the
+  /// program has arguments and results, each of as many bytes. What lies on the
+  /// GPU where a device is goes there and back as parts of the step, which
+  /// alone is waited for: on the GPU after what its legacy stream was told
+  /// before.
+  Error call(const void *const *arguments, void *const *results);
+
   /// Runs \p count steps that overlap, and waits for the end of all: a device
   /// begins its next step when its own part of the last one has ended and all
   /// of its messages were delivered, so that it is at most one step ahead of a

@@ -80,7 +80,9 @@ int baechi_step_get_result(baechi_step *step, size_t index, void *data,
    arguments whose place in `arguments` is not null, runs the step, and copies
    out the results whose place in `results` is not null. There are as many
    places as the program has arguments and results, each of as many bytes; no
-   step is run when an argument cannot be copied. */
+   step is run when an argument cannot be copied. What lies on the GPU where it
+   is copied to is copied by the step itself, after what the GPU's legacy stream
+   was told before: other work on it must have ended. */
 int baechi_step_call(baechi_step *step, const void *const *arguments,
                      void *const *results);
 

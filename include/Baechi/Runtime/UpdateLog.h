@@ -25,8 +25,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 namespace baechi::store {
@@ -39,10 +37,6 @@ enum class SendOrder : uint8_t {
   RelativeMagnitude, ///< the largest sum of |update| / |value|
   RoundRobin,        ///< from where the last round ended
 };
-
-/// "age", "random", "magnitude", "relative", "round-robin".
-std::optional<SendOrder> sendOrderNamed(std::string_view name);
-std::string_view nameOf(SendOrder order);
 
 /// Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014):
 /// the same numbers on every machine.

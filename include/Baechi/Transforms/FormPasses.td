@@ -118,6 +118,9 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     Option<"largestFirst", "largest-first", "bool", "false",
            "the class that saves the most is cut first, and other plans are "
            "not looked at">,
+    Option<"sentPercent", "sent-percent", "unsigned", "100",
+           "of the time that pieces send each other something over links, what "
+           "is expected not to overlap with what is computed">,
     Option<"stored", "stored", "bool", "false",
            "arguments and results are stored in pieces where nothing reads "
            "them whole">

@@ -117,7 +117,9 @@ private:
       list.push_back(std::move(message));
     json::Object queue{
         {"from", entry.from}, {"to", entry.to}, {"messages", std::move(list)}};
-    if (machine && size_t(number) < steps.size() && steps[number].isCarried) {
+    if (machine && module->hasAttr(kSimulatedNetwork) &&
+        size_t(number) < steps.size() && steps[number].isCarried &&
+        isHost(entry.from) && isHost(entry.to)) {
       const std::optional<placement::Link> &link =
           machine->link(entry.from, entry.to);
       queue["simulated_link"] =
@@ -128,15 +130,19 @@ private:
     return queue;
   }
 
+  bool isHost(int64_t device) const {
+    DeviceProgram program = programs[device];
+    return program.spec.getKind() == "host";
+  }
+
   /// The machine that the programs are of, device by device; nullopt where
-  /// there is none, or where GPUs, which copy beside their computing, do not
-  /// keep the rules of host devices.
+  /// there is none.
   std::optional<placement::Machine> simulatedMachine() {
     auto attr = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
     if (!attr || attr.getDevices().size() != programs.size())
       return std::nullopt;
     for (auto [device, program] : llvm::zip(attr.getDevices(), programs))
-      if (device.getName() != program.name || program.spec.getKind() == "cuda")
+      if (device.getName() != program.name)
         return std::nullopt;
     return fromAttr(attr);
   }
@@ -260,7 +266,10 @@ private:
       if (simulated) {
         SimulatedInterval time = simulated->operators[device][position];
         entry["start_ns"] = time.start;
-        entry["time_ns"] = time.end - time.start;
+        // Beside others it takes longer than what it is worth, and what a
+        // timeline shows, in which a GPU runs one after the other.
+        if (program.spec.getKind() != "cuda")
+          entry["time_ns"] = time.end - time.start;
       }
       operators.push_back(std::move(entry));
     }

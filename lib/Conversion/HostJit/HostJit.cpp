@@ -199,6 +199,14 @@ std::string HostJit::takeStoreWarnings() {
   return implementation->store ? implementation->store->takeWarnings() : "";
 }
 
+void HostJit::warnOfStore(Location location) {
+  std::string warnings = takeStoreWarnings();
+  SmallVector<StringRef> lines;
+  StringRef(warnings).split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef line : lines)
+    emitWarning(location) << line;
+}
+
 namespace {
 /// True for names that code which LLVM or a kernel makes refers to, and means a
 /// library's function by.

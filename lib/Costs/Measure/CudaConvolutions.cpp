@@ -78,10 +78,10 @@ LogicalResult lower(ModuleOp code, MutableArrayRef<Candidate> candidates,
                           candidate.how.getWorkspace(), /*always=*/true, {}));
       (library ? candidate.libraryCode : candidate.generatedCode) = name;
     }
-  FailureOr<KernelScratch> scratch = cudaScratchOf(code);
-  if (failed(scratch))
+  FailureOr<CudaNeeds> needs = cudaNeedsOf(code);
+  if (failed(needs))
     return failure();
-  annotateCudaScratch(code, *scratch);
+  annotateCudaNeeds(code, *needs);
   CudaOptions options;
   options.chips = {"sm_" + std::to_string(capability)};
   if (failed(lowerKernelsToCuda(code, options)))
@@ -90,7 +90,7 @@ LogicalResult lower(ModuleOp code, MutableArrayRef<Candidate> candidates,
     for (auto [name, row] :
          {std::pair(&candidate.generatedCode, &candidate.generated),
           std::pair(&candidate.libraryCode, &candidate.library)}) {
-      row->scratchBytes = scratch->at(*name);
+      row->scratchBytes = needs->at(*name).scratchBytes;
       *name = addPackedEntry(
           code.lookupSymbol<LLVM::LLVMFuncOp>(*name + kCudaKernelSuffix.str()));
     }

@@ -17,9 +17,8 @@
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/Denormals.h"
 #include "CanMeasure.h"
+#include "Candidates.h"
 #include "Operands.h"
-#include "PackedEntry.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -35,16 +34,6 @@ using namespace baechi;
 
 namespace {
 constexpr const char *kKind = "host";
-
-/// One row to be: a kernel with an implementation, and its code.
-struct Candidate {
-  func::FuncOp kernel;
-  std::string hash, implementation;
-  /// The name of its code, called with an array of pointers.
-  std::string symbol;
-  int64_t scratchBytes = 0;
-  void *code = nullptr;
-};
 
 /// Binds the calling thread to the last processor that it may run on; the first
 /// ones serve most interrupts.
@@ -119,51 +108,6 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
   return candidates;
 }
 
-/// Compiles all candidates at once.
-FailureOr<std::unique_ptr<HostJit>>
-compile(ModuleOp module, MutableArrayRef<Candidate> candidates,
-        const MeasureOptions &asked) {
-  OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
-  OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
-  for (Candidate &candidate : candidates) {
-    auto copy = cast<func::FuncOp>(builder.clone(*candidate.kernel));
-    candidate.symbol =
-        (candidate.kernel.getSymName() + "_" + candidate.implementation).str();
-    copy.setSymName(candidate.symbol);
-    copy->removeAttr(BaechiDialect::kKernelScratch);
-    copy->setAttr(BaechiDialect::kImplementation,
-                  builder.getStringAttr(candidate.implementation));
-  }
-  LoweredKernels own;
-  if (failed((asked.lowered ? *asked.lowered : own).lower(*code)))
-    return failure();
-  for (Candidate &candidate : candidates) {
-    auto lowered =
-        code->lookupSymbol<LLVM::LLVMFuncOp>(hostSymbol(candidate.symbol));
-    candidate.scratchBytes =
-        lowered->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
-            .getInt();
-    candidate.symbol = addPackedEntry(lowered);
-  }
-  auto report = [&](llvm::Error error) {
-    return emitError(module.getLoc()) << llvm::toString(std::move(error));
-  };
-  HostJitOptions options;
-  options.stopped = asked.stopped;
-  auto jit = HostJit::create(std::move(options));
-  if (!jit)
-    return report(jit.takeError());
-  if (auto error = (*jit)->add(*code))
-    return report(std::move(error));
-  for (Candidate &candidate : candidates) {
-    auto address = (*jit)->lookup(candidate.symbol);
-    if (!address)
-      return report(address.takeError());
-    candidate.code = *address;
-  }
-  return std::move(*jit);
-}
-
 /// The quantile of sorted samples, the nearer one.
 double quantile(ArrayRef<double> sorted, double share) {
   return sorted[std::lround(share * (sorted.size() - 1))];
@@ -224,6 +168,10 @@ void dropForeignRows(ModuleOp module, Profile &profile) {
     llvm::erase_if(profile.rows,
                    [](const ProfileRow &row) { return row.kind == kKind; });
   }
+  if (profile.target != own.target) {
+    profile.peaks.reset();
+    profile.hosts.clear();
+  }
   profile.target = std::move(own.target);
   profile.compiler = std::move(own.compiler);
 }
@@ -278,8 +226,8 @@ FailureOr<size_t> HostCosts::measure(ModuleOp module, Profile &profile,
       chosen, [&](size_t number) { return std::move(candidates[number]); });
   codes = llvm::map_to_vector(
       chosen, [&](size_t number) { return std::move(codes[number]); });
-  auto jit = compile(module, candidates, options);
-  if (failed(jit))
+  auto code = compileCandidates(module, candidates, options);
+  if (failed(code))
     return failure();
   bool finished = true;
   // LLVM's: one that cannot be started is an error of LLVM's, as elsewhere.

@@ -91,7 +91,7 @@ public:
     cpu = clocks.cpu() - cpu;
     warm = clocks.wall() - warm;
     if (cpu > kHopelessAtOnce * known) {
-      add(warm, isDisturbed(warm, cpu));
+      add(warm, cpu, 1);
       return;
     }
     double once = std::max(sample(/*kept=*/false), 1.0);
@@ -125,12 +125,16 @@ private:
     wall = clocks.wall() - wall;
     spentNs += wall;
     if (kept || wall >= kNsPerSample)
-      add(wall / double(calls), isDisturbed(wall, cpu));
+      add(wall, cpu, double(calls));
     return wall;
   }
 
-  /// Disturbed samples are worth something as long as there are no others.
-  void add(double ns, bool disturbed) {
+  /// Disturbed samples are worth something as long as there are no others: what
+  /// the thread computed is the code's, the rest of the time was somebody
+  /// else's.
+  void add(double wall, double cpu, double times) {
+    bool disturbed = isDisturbed(wall, cpu);
+    double ns = (disturbed ? cpu : wall) / times;
     good += !disturbed;
     if (disturbed && !code.samples.empty() && !code.disturbed)
       return;

@@ -23,6 +23,8 @@ namespace {
 /// The first step finds cold caches and untouched pages.
 constexpr size_t kWarmUps = 1;
 constexpr size_t kMostSteps = 15;
+/// Have a median.
+constexpr size_t kEnoughSteps = 3;
 /// Its thread is woken for a step, and wakes who waits for it.
 constexpr double kIdleNs = 5e5;
 
@@ -39,10 +41,16 @@ struct Samples {
   std::vector<std::vector<int64_t>> operators;
   bool disturbed = false;
 
-  void add(const runtime::DeviceRecord &record) {
+  /// \p cpuNs: what the step computed. Operators cannot have computed more, and
+  /// what takes longer is interrupted more often.
+  void add(const runtime::DeviceRecord &record, double cpuNs) {
+    double all = 0;
+    for (const auto &interval : record.operators)
+      all += interval.durationNs();
+    double share = all > cpuNs ? cpuNs / all : 1;
     for (auto [samples, interval] :
          llvm::zip_equal(operators, record.operators))
-      samples.push_back(interval.durationNs());
+      samples.push_back(std::llround(interval.durationNs() * share));
   }
 };
 
@@ -50,7 +58,7 @@ llvm::Expected<Samples>
 runSteps(const runtime::Program &single, StepRunner runStep,
          const StepSampling &sampling,
          llvm::function_ref<bool(size_t done, size_t total)> progress) {
-  // What was disturbed is better than nothing.
+  // What was disturbed is better than nothing, less what was somebody else's.
   Samples good, bad;
   good.operators.resize(single.devices.front().operators.size());
   bad.operators.resize(good.operators.size());
@@ -61,6 +69,9 @@ runSteps(const runtime::Program &single, StepRunner runStep,
     bool isPatient = counted < sampling.fewest && disturbed < sampling.fewest;
     if (counted + disturbed >= sampling.fewest && !isPatient &&
         spentNs > sampling.seconds * 1e9)
+      break;
+    if ((counted >= kEnoughSteps || disturbed >= 2 * kEnoughSteps) &&
+        spentNs > sampling.enoughSeconds * 1e9)
       break;
     if (!progress(step, kWarmUps + kMostSteps))
       return llvm::createStringError("stopped");
@@ -74,7 +85,7 @@ runSteps(const runtime::Program &single, StepRunner runStep,
       continue;
     spentNs += (*timeline)->wallNs;
     bool isBad = isDisturbed(wall, cpu, kIdleNs);
-    (isBad ? bad : good).add((*timeline)->devices.front());
+    (isBad ? bad : good).add((*timeline)->devices.front(), isBad ? cpu : wall);
     ++(isBad ? disturbed : counted);
   }
   return counted > 0 ? good : bad;

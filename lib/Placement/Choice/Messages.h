@@ -31,8 +31,6 @@ public:
   /// After a pass: by how much the bound rises when a node takes a strategy.
   void excess(const Costs &costs, Costs &by) const;
 
-  /// Costs of a node's strategies with what its neighbours sent.
-  const std::vector<double> &beliefs(int32_t i) const { return belief[i]; }
   /// Entries that a pass looks at.
   uint64_t work() const { return entries; }
 

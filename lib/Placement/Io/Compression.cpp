@@ -29,6 +29,8 @@ constexpr uint64_t decoderMemory = uint64_t(256) << 20;
 constexpr std::string_view xzMagic("\xFD"
                                    "7zXZ\0",
                                    6);
+/// What may lie between and behind xz's streams.
+constexpr std::string_view xzPadding("\0\0\0\0", 4);
 constexpr std::string_view gzipMagic = "\x1F\x8B";
 /// zlib's: the largest window, with gzip's header and sum.
 constexpr int gzipWindow = 15 + 16;
@@ -77,6 +79,14 @@ std::string pump(Stream &stream, std::string_view input, std::string &output,
   return code == LZMA_STREAM_END ? "" : describe(code);
 }
 
+/// What is behind the end of a file's data.
+std::string describeRest(std::string_view bytes, std::string_view rest,
+                         std::string_view format) {
+  return fmt::format("what follows its end is no {} data: keep what is before "
+                     "with 'head -c {}', or copy it again",
+                     format, bytes.size() - rest.size());
+}
+
 /// The bytes that an xz file announces at its end; none where that is damaged.
 std::optional<uint64_t> announcedBytes(std::string_view bytes) {
   Stream stream;
@@ -109,13 +119,22 @@ std::string inflateXz(std::string_view bytes, std::string &text) {
     return fmt::format("it inflates to {} bytes, and {} are the most; unpack "
                        "it with 'xz -d'",
                        *announced, maxInflated);
-  Stream stream;
-  lzma_ret code =
-      lzma_stream_decoder(&stream.lzma, decoderMemory, LZMA_CONCATENATED);
-  // Without a whole end, the decoder tells what is wrong before that.
-  return code == LZMA_OK
-             ? pump(stream, bytes, text, announced.value_or(maxInflated))
-             : describe(code);
+  // Files that were joined are one text. Without a whole end, the decoder tells
+  // what is wrong before that.
+  std::string_view left = bytes;
+  while (left.starts_with(xzMagic)) {
+    Stream stream;
+    lzma_ret code = lzma_stream_decoder(&stream.lzma, decoderMemory, 0);
+    std::string error = code == LZMA_OK ? pump(stream, left, text,
+                                               announced.value_or(maxInflated))
+                                        : describe(code);
+    if (!error.empty())
+      return error;
+    left.remove_prefix(stream.lzma.total_in);
+    while (left.starts_with(xzPadding))
+      left.remove_prefix(xzPadding.size());
+  }
+  return left.empty() ? "" : describeRest(bytes, left, "xz");
 }
 
 /// Bytes as zlib takes them: it reads them alone.
@@ -152,9 +171,13 @@ std::string inflateGzip(std::string_view bytes, std::string &text) {
     else if (code == Z_BUF_ERROR && left.empty() && stream.avail_in == 0)
       error = "it ends too early; copy it again";
     // Files that were joined are one text.
-    else if (code == Z_STREAM_END && (stream.avail_in > 0 || !left.empty()))
+    else if (size_t rest = stream.avail_in + left.size();
+             code == Z_STREAM_END && rest > 0) {
+      if (std::string_view next = bytes.substr(bytes.size() - rest);
+          !next.starts_with(gzipMagic))
+        error = describeRest(bytes, next, "gzip");
       code = inflateReset(&stream);
-    else if (code != Z_OK && code != Z_BUF_ERROR && code != Z_STREAM_END)
+    } else if (code != Z_OK && code != Z_BUF_ERROR && code != Z_STREAM_END)
       error = "its data is damaged";
   }
   inflateEnd(&stream);

@@ -254,6 +254,16 @@ static Assignment byStages(const Graph &graph, const Model &model,
   return perNode(model, found);
 }
 
+/// What no lane has on the first device: where few layers are in pieces the
+/// others are a chain, which several devices only send back and forth.
+static std::vector<int32_t> withFirst(const Model &model,
+                                      std::vector<int32_t> home) {
+  for (Unit u = 0; u < model.numUnits; ++u)
+    if (home[u] == open && model.mayUse(u, 0))
+      home[u] = 0;
+  return home;
+}
+
 std::vector<Proposal>
 baechi::placement::placers::proposePieces(const Problem &problem,
                                           const Model &model) {
@@ -268,6 +278,7 @@ baechi::placement::placers::proposePieces(const Problem &problem,
     found.push_back(std::move(proposal));
   };
   add(around(model, lanes), "lanes");
+  add(around(model, withFirst(model, lanes)), "lanes:first");
   add({"", byOwners(graph, model, lanes)}, "owners");
   std::vector<int32_t> none(model.numUnits, open);
   add({"", byStages(graph, model, lanes, 1)}, "lanes:stages");

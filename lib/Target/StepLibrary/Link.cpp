@@ -156,6 +156,30 @@ llvm::Error runCompiler(llvm::ArrayRef<std::string> command,
   return llvm::createStringError("'" + words[0] +
                                  "' cannot link the library: " + error);
 }
+
+/// What makes a C compiler link in half the time; empty: CC says how to link,
+/// or there is no other linker.
+std::string otherLinker() {
+  if (const char *given = std::getenv("CC"); given && *given)
+    return "";
+  for (const char *linker : {"lld", "gold"})
+    if (llvm::sys::findProgramByName(std::string("ld.") + linker))
+      return std::string("-fuse-ld=") + linker;
+  return "";
+}
+
+/// By the compiler's own linker where another is not there or fails.
+llvm::Error link(std::vector<std::string> command, llvm::StringRef log) {
+  if (std::string linker = otherLinker(); !linker.empty()) {
+    command.push_back(linker);
+    llvm::Error error = runCompiler(command, log);
+    if (!error)
+      return llvm::Error::success();
+    llvm::consumeError(std::move(error));
+    command.pop_back();
+  }
+  return runCompiler(command, log);
+}
 } // namespace
 
 llvm::Error
@@ -223,7 +247,7 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
   for (const GemmLibrary *library : *libraries)
     for (llvm::StringRef object : library->objects)
       command.push_back(("-l:" + object).str());
-  if (llvm::Error error = runCompiler(command, inside("log")))
+  if (llvm::Error error = link(std::move(command), inside("log")))
     return error;
   if (llvm::Error error = seal(linked.temporary()))
     return error;

@@ -45,8 +45,18 @@ FailureOr<func::FuncOp> formkernels::findStep(ModuleOp module) {
   return step;
 }
 
-/// Why code cannot be generated for tensors of this type; empty if it can.
-static std::string whyUnsupported(Type type) {
+/// What to do about an unknown size. \p op: what has it; null for the step.
+static StringRef mendOfSize(Operation *op) {
+  return op && op->getParentOfType<scf::ForOp>()
+             ? "in a loop: where its last turn takes what is left of a tensor, "
+               "peel that off ('mlir-opt --scf-for-loop-peeling "
+               "--canonicalize'), or take pieces whose size divides the tensor"
+             : "import the model with fixed sizes";
+}
+
+/// Why code cannot be generated for tensors of this type, which \p op has (the
+/// step: null); empty if it can.
+static std::string whyUnsupported(Type type, Operation *op = nullptr) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (isa<BaseMemRefType, UnrankedTensorType>(type)) {
@@ -58,8 +68,7 @@ static std::string whyUnsupported(Type type) {
     return text;
   Type element = tensor.getElementType();
   if (!tensor.hasStaticShape())
-    os << "has the dynamic shape '" << type
-       << "'; import the model with fixed sizes";
+    os << "has the dynamic shape '" << type << "'; " << mendOfSize(op);
   else if (tensor.getEncoding())
     os << "has type '" << type << "', whose encoding is not supported";
   else if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(element) &&
@@ -73,10 +82,10 @@ static std::string whyUnsupported(Type type) {
 
 static LogicalResult checkTypes(Operation *op) {
   for (Value operand : op->getOperands())
-    if (std::string why = whyUnsupported(operand.getType()); !why.empty())
+    if (std::string why = whyUnsupported(operand.getType(), op); !why.empty())
       return op->emitOpError("an operand ") << why;
   for (Type type : op->getResultTypes())
-    if (std::string why = whyUnsupported(type); !why.empty())
+    if (std::string why = whyUnsupported(type, op); !why.empty())
       return op->emitOpError("a result ") << why;
   return success();
 }

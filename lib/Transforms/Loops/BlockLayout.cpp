@@ -87,7 +87,7 @@ static bool isInside(const loops::Loop &loop, const std::vector<int64_t> &key) {
 /// Parts of about as many entries; of equal ranges where there are more than
 /// can be counted at once, as of one key without further bounds.
 static std::vector<int64_t> cutsOf(const loops::Loop &loop, const Form &form,
-                                   int32_t workers) {
+                                   int32_t parts) {
   constexpr int64_t kMostCounted = 1 << 22;
   Histogram histogram(loop, form);
   int64_t entries = 1;
@@ -112,7 +112,7 @@ static std::vector<int64_t> cutsOf(const loops::Loop &loop, const Form &form,
       }
     }
   }
-  std::vector<int64_t> cuts = loops::balancedCuts(0, histogram.counts, workers);
+  std::vector<int64_t> cuts = loops::balancedCuts(0, histogram.counts, parts);
   for (int64_t &cut : cuts)
     cut = std::min(histogram.first + cut * histogram.width, histogram.end);
   return cuts;
@@ -263,16 +263,16 @@ piecesOf(const loops::Loop &loop, const BlockLayout &layout,
   return made;
 }
 
-static std::optional<BlockLayout> layOutAlong(const loops::Loop &loop,
-                                              BlockLayout layout,
-                                              int32_t workers,
-                                              std::string &why) {
+static std::optional<BlockLayout> layOutAs(const loops::Loop &loop,
+                                           const loops::Plan &plan,
+                                           int32_t workers, std::string &why) {
+  BlockLayout layout;
+  layout.verdict = plan.verdict;
+  std::vector<Form> axes = axesOf(loop, plan.verdict);
   std::vector<std::vector<int64_t>> cuts;
-  for (const Form &form : layout.schedule.axes)
-    cuts.push_back(cutsOf(loop, form, workers));
-  std::vector<Form> axes = std::move(layout.schedule.axes);
-  layout.schedule = makeSchedule(loop, layout.verdict, cuts, workers);
-  layout.schedule.axes = std::move(axes);
+  for (auto [form, parts] : llvm::zip(axes, plan.parts))
+    cuts.push_back(cutsOf(loop, form, parts));
+  layout.schedule = makeSchedule(loop, plan.verdict, cuts, workers);
   auto pieces = piecesOf(loop, layout, cuts, why);
   if (!pieces)
     return std::nullopt;
@@ -281,36 +281,34 @@ static std::optional<BlockLayout> layOutAlong(const loops::Loop &loop,
 }
 
 std::optional<BlockLayout> baechi::layOut(const loops::Loop &loop,
-                                          int32_t workers, std::string &why) {
-  BlockLayout layout;
-  layout.verdict = loops::analyse(loop);
-  layout.schedule.axes = axesOf(loop, layout.verdict);
-  if (layout.verdict.scheme == loops::Scheme::Serial) {
-    why = explain(loop, layout.verdict);
+                                          int32_t workers,
+                                          std::optional<int64_t> entries,
+                                          std::string &why) {
+  constexpr size_t kMostSampled = 1 << 15;
+  loops::Verdict verdict = loops::analyse(loop);
+  if (verdict.scheme == loops::Scheme::Serial) {
+    why = explain(loop, verdict);
     return std::nullopt;
   }
-  if (layout.schedule.axes.empty()) {
-    why = "it is " + schemeText(loop, layout.verdict) +
+  std::vector<loops::Plan> plans =
+      plansOf(loop, verdict, sampleBox(loop, kMostSampled, entries), workers);
+  if (plans.empty()) {
+    why = "it is " + schemeText(loop, verdict) +
           ", and blocks need a second sum of keys in which no entry comes "
           "before one that it depends on: read fewer elements of what is "
           "written, at keys and numbers";
     return std::nullopt;
   }
-  if (layout.verdict.scheme != loops::Scheme::Independent)
-    return layOutAlong(loop, std::move(layout), workers, why);
-  // Any key is right. Pieces by an outer one lie in one place, so the first
-  // that all that is written is cut along, and has enough values.
-  std::vector<Form> candidates;
-  for (auto [key, of] : llvm::enumerate(loop.keys))
-    if (of.upper - of.lower >= workers) {
-      candidates.emplace_back(loop.keys.size(), 0);
-      candidates.back()[key] = 1;
-    }
-  candidates.push_back(layout.schedule.axes[0]);
-  for (Form &axis : candidates) {
-    layout.schedule.axes.assign(1, std::move(axis));
-    if (auto made = layOutAlong(loop, layout, workers, why))
+  std::string first;
+  while (!plans.empty()) {
+    if (auto made = layOutAs(loop, plans[0], workers, why)) {
+      made->choice = explainChoice(loop, plans);
       return made;
+    }
+    if (first.empty())
+      first = why;
+    plans.erase(plans.begin());
   }
+  why = first;
   return std::nullopt;
 }

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_TRANSFORMS_LOOPS_BLOCKLAYOUT_H
 #define BAECHI_LIB_TRANSFORMS_LOOPS_BLOCKLAYOUT_H
 
-#include "Baechi/Loops/Schedule.h"
+#include "Baechi/Loops/Choice.h"
 #include "LoopModel.h"
 
 namespace baechi {
@@ -69,11 +69,15 @@ struct BlockLayout {
   loops::Verdict verdict;
   loops::Schedule schedule;
   std::vector<Pieces> pieces; ///< one an array
+  /// What was simulated, this and others.
+  std::string choice;
 };
 
 /// How \p model, of a loop over ranges that are numbers, runs in the blocks of
-/// \p workers; nothing, and \p why, where it cannot.
+/// \p workers; nothing, and \p why, where it cannot. \p entries: how many there
+/// are, of key arrays.
 std::optional<BlockLayout> layOut(const loops::Loop &model, int32_t workers,
+                                  std::optional<int64_t> entries,
                                   std::string &why);
 
 } // namespace baechi

@@ -119,8 +119,11 @@ std::optional<InBlocks> Partitioner::layOutLoop(ForeachOp op,
     why = "it uses other memory than its arrays, or calls functions (--inline)";
     return std::nullopt;
   }
+  std::optional<int64_t> entries;
+  for (Value array : op.getKeyArrays())
+    entries = cast<MemRefType>(array.getType()).getDimSize(0);
   std::optional<BlockLayout> layout =
-      layOut(made.model.loop, static_cast<int32_t>(workers), why);
+      layOut(made.model.loop, static_cast<int32_t>(workers), entries, why);
   if (!layout)
     return std::nullopt;
   made.layout = std::move(*layout);
@@ -137,6 +140,7 @@ void Partitioner::tell(ForeachOp op, const InBlocks &blocks) {
            << " at ";
     llvm::interleaveComma(cuts, remark);
   }
+  remark << "; " << blocks.layout.choice;
 }
 
 LogicalResult Partitioner::chooseBlocks() {

@@ -13,8 +13,10 @@
 #include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_PINREPLICAS
@@ -36,9 +38,9 @@ struct Owned {
 class Pinner {
 public:
   Pinner(FunctionOpInterface step, ArrayRef<StringAttr> devices,
-         int64_t replicas)
+         int64_t replicas, bool factors)
       : step(step), operators(operatorsOf(step)), devices(devices),
-        replicas(replicas) {}
+        replicas(replicas), factors(factors) {}
 
   void pin() {
     for (Operation *op : operators)
@@ -65,6 +67,8 @@ public:
     for (const Owned &owned : all)
       for (Operation *updater : owned.updaters)
         pinJoins(updater, owned);
+    if (factors)
+      moveProducts();
   }
 
 private:
@@ -210,6 +214,67 @@ private:
     }
   }
 
+  /// A replica's part of a gradient whose factors are fewer bytes than it is
+  /// goes to the device that all its readers are on: the factors are sent, as
+  /// Poseidon's sufficient factor broadcasting does (Zhang et al., "Poseidon:
+  /// An Efficient Communication Architecture for Distributed Deep Learning on
+  /// GPU Clusters", USENIX ATC 2017). What several of an owner's products have
+  /// as a factor is counted once, the first ones first.
+  void moveProducts() {
+    llvm::DenseSet<std::pair<Value, Attribute>> sent;
+    for (Operation *op : operators) {
+      Attribute here = op->getAttr(BaechiDialect::kPin);
+      Attribute owner = readersDevice(op);
+      if (!byReplica.contains(op) || !owner || owner == here)
+        continue;
+      int64_t product = 0, read = 0;
+      for (Type type : op->getResultTypes())
+        product += tensorBytes(type, false).value_or(0);
+      llvm::SmallSetVector<Value, 4> operands;
+      for (Value operand : op->getOperands())
+        if (Value root = rootOf(operand); pinOf(root) != owner)
+          operands.insert(operand);
+      for (Value operand : operands)
+        if (!sent.contains({operand, owner}))
+          read += tensorBytes(operand.getType(), false).value_or(product);
+      if (read >= product)
+        continue;
+      for (Value operand : operands)
+        sent.insert({operand, owner});
+      op->setAttr(BaechiDialect::kPin, owner);
+      remark::passed(op->getLoc(), remark::RemarkOpts::name("factors-sent")
+                                       .category("baechi-pin-replicas"))
+          << remark::metric("Factors", read)
+          << remark::metric("Product", product);
+    }
+  }
+
+  Attribute pinOf(Value root) {
+    if (Operation *made = root.getDefiningOp())
+      return made->getAttr(BaechiDialect::kPin);
+    return step.getArgAttr(cast<BlockArgument>(root).getArgNumber(),
+                           BaechiDialect::kPin);
+  }
+
+  /// Where all that reads \p op is pinned to; none: there is no such device, or
+  /// it is a result of the step.
+  Attribute readersDevice(Operation *op) {
+    Attribute device;
+    SmallVector<Operation *> work(op->getUsers());
+    while (!work.empty()) {
+      Operation *user = work.pop_back_val();
+      if (user->hasAttr(BaechiDialect::kView)) {
+        llvm::append_range(work, user->getUsers());
+        continue;
+      }
+      Attribute pin = user->getAttr(BaechiDialect::kPin);
+      if (!pin || (device && pin != device))
+        return {};
+      device = pin;
+    }
+    return device;
+  }
+
   /// Smaller ones, as the number of the step, are anybody's.
   static constexpr int64_t kLeastBytes = 16;
 
@@ -217,6 +282,7 @@ private:
   SmallVector<Operation *> operators;
   ArrayRef<StringAttr> devices;
   int64_t replicas;
+  bool factors;
   /// Pinned as their replica is, not as a person asks.
   llvm::DenseSet<Operation *> byReplica;
 };
@@ -247,7 +313,7 @@ struct PinReplicas : public baechi::impl::PinReplicasBase<PinReplicas> {
           << " devices: give as many replicas as devices, or a multiple";
       return signalPassFailure();
     }
-    Pinner(*step, devices, replicas.getInt()).pin();
+    Pinner(*step, devices, replicas.getInt(), factors).pin();
   }
 
 private:

@@ -24,6 +24,25 @@ void split::commit(SplitPlan &plan, Cut cut) {
   plan.cuts.push_back(std::move(cut));
 }
 
+namespace {
+/// Where classes run that were looked at.
+class Seen {
+public:
+  bool contains(const Seed &seed) const {
+    auto found = positions.find(seed.value);
+    return found != positions.end() &&
+           llvm::is_contained(found->second, seed.position);
+  }
+  void add(const Cut &cut) {
+    for (const auto &[value, position] : cut.values)
+      positions[value].push_back(position);
+  }
+
+private:
+  llvm::DenseMap<Value, SmallVector<CutPosition, 1>> positions;
+};
+} // namespace
+
 /// The class that saves the most among those of the heaviest operations; adds
 /// to \p savedNs what it saves.
 static std::optional<Cut> chooseLargest(const SplitPlan &plan,
@@ -33,6 +52,7 @@ static std::optional<Cut> chooseLargest(const SplitPlan &plan,
   std::optional<Cut> best;
   double most = estimate.leastGainNs();
   size_t looked = 0;
+  Seen seen;
   for (Operation *op : estimate.heaviest()) {
     if (plan.isTaken(op))
       continue;
@@ -44,12 +64,19 @@ static std::optional<Cut> chooseLargest(const SplitPlan &plan,
     for (const Seed &seed : seeds) {
       if (seed.extent < options.pieces ||
           (options.even && seed.extent % options.pieces != 0) ||
-          (options.chained && !isExtentOf(plan, seed.extent)))
+          (options.chained && !isExtentOf(plan, seed.extent)) ||
+          seen.contains(seed))
         continue;
       Cut cut =
           followCut(seed.value, seed.position,
                     evenPieces(seed.extent, options.pieces), options, plan);
-      estimate.keepBetterWhole(cut);
+      // What stays whole over links takes a while to find.
+      if (!estimate.isMemoryShared()) {
+        seen.add(cut);
+        if (estimate.savedNs(cut) <= most)
+          continue;
+        estimate.keepBetterWhole(cut);
+      }
       double gain = estimate.gainNs(cut, plan);
       if (gain > most) {
         most = gain;

@@ -87,7 +87,7 @@ Estimate::Estimate(func::FuncOp step, const PlanOptions &options)
     : roofline(defaultRooflines().front()) {
   if (options.stored)
     stored.emplace(step);
-  exchange = Exchange::of(step);
+  exchange = Exchange::of(step, options.sentShare);
   std::string kind = kindFor(step);
   for (const Roofline &known : defaultRooflines())
     if (known.kind == kind)
@@ -142,7 +142,8 @@ double Estimate::copiedFor(Value value, CutPosition at, const Cut &cut) const {
   }
   if (isReturnedWhole(value, cut))
     return bytes;
-  if (!isReadAsWhole(value, cut))
+  // Whoever reads the whole makes what holds nothing yet.
+  if (!isReadAsWhole(value, cut) || isa<tensor::EmptyOp>(producer))
     return 0;
   // Where memory is shared, the device that puts them together makes its own
   // piece in its place.
@@ -163,15 +164,43 @@ double Estimate::savedNs(const Cut &cut) const {
   return saved;
 }
 
+/// Most classes are followed again in every round.
+ArrayRef<Operation *> Estimate::betterWhole(const Cut &cut) const {
+  std::vector<Found> &sameStart = found[cut.operations.front().first];
+  auto operations = llvm::map_range(
+      cut.operations, [](const auto &entry) { return entry.first; });
+  for (const Found &known : sameStart)
+    if (known.sizes == cut.sizes && llvm::equal(known.operations, operations) &&
+        llvm::equal(known.values, cut.values))
+      return known.betterWhole;
+  Found &result = sameStart.emplace_back();
+  result.sizes = cut.sizes;
+  result.operations = llvm::to_vector(operations);
+  result.values.assign(cut.values.begin(), cut.values.end());
+  result.betterWhole = exchange->betterWhole(
+      cut, [&](Operation *op) { return savedNs(op, cut); });
+  return result.betterWhole;
+}
+
 void Estimate::keepBetterWhole(Cut &cut) const {
-  if (!exchange || cut.chained)
+  if (!exchange || cut.chained || cut.operations.empty())
     return;
-  for (Operation *op : exchange->betterWhole(
-           cut, [&](Operation *op) { return savedNs(op, cut); })) {
-    cut.operations.erase(op);
+  llvm::SmallDenseSet<Operation *> whole;
+  for (Operation *op : betterWhole(cut)) {
+    whole.insert(op);
     cut.whole.push_back(
         {op, "its pieces would send each other more than they save"});
   }
+  cut.operations.remove_if(
+      [&](const auto &entry) { return whole.contains(entry.first); });
+  // What only those make and read is in no pieces any more.
+  cut.values.remove_if([&](const auto &entry) {
+    Value value = entry.first;
+    return !cut.operations.contains(value.getDefiningOp()) &&
+           llvm::none_of(value.getUsers(), [&](Operation *user) {
+             return cut.operations.contains(readerOf(value, user));
+           });
+  });
 }
 
 double Estimate::gainNs(const Cut &cut, const SplitPlan &plan) const {

@@ -11,6 +11,7 @@
 #include "Baechi/Costs/Roofline.h"
 #include "Exchange.h"
 #include "StoredArguments.h"
+#include <vector>
 
 namespace baechi::split {
 
@@ -56,6 +57,18 @@ private:
   double copiedFor(mlir::Value value, CutPosition at, const Cut &cut) const;
   /// Returned, and not in pieces.
   bool isReturnedWhole(mlir::Value value, const Cut &cut) const;
+
+  llvm::ArrayRef<mlir::Operation *> betterWhole(const Cut &cut) const;
+
+  /// What is better whole of a class.
+  struct Found {
+    llvm::SmallVector<int64_t> sizes;
+    llvm::SmallVector<mlir::Operation *> operations;
+    llvm::SmallVector<std::pair<mlir::Value, CutPosition>> values;
+    llvm::SmallVector<mlir::Operation *> betterWhole;
+  };
+  /// By the first operation.
+  mutable llvm::DenseMap<mlir::Operation *, std::vector<Found>> found;
 
   Roofline roofline;
   std::optional<Exchange> exchange;

@@ -30,7 +30,7 @@ std::string split::kindFor(func::FuncOp step) {
   return "host";
 }
 
-std::optional<Exchange> Exchange::of(func::FuncOp step) {
+std::optional<Exchange> Exchange::of(func::FuncOp step, double share) {
   std::optional<placement::Machine> machine = machineFor(step);
   if (!machine)
     return std::nullopt;
@@ -50,6 +50,7 @@ std::optional<Exchange> Exchange::of(func::FuncOp step) {
   exchange.latencyNs /= links;
   exchange.nsPerByte /= links;
   exchange.model = machine->linkModel;
+  exchange.share = share;
   return exchange;
 }
 
@@ -57,7 +58,7 @@ double Exchange::timeNs(double transfers, double bytes, double devices) const {
   // One transfer occupies both of its devices, or one side of each.
   bool isSequential = model == placement::LinkModel::Sequential;
   double atOnce = isSequential ? std::max(1.0, devices / 2) : devices;
-  return transfers * (latencyNs + bytes * nsPerByte) / atOnce;
+  return share * transfers * (latencyNs + bytes * nsPerByte) / atOnce;
 }
 
 /// What reshapes show in another form.
@@ -77,22 +78,48 @@ static bool isSent(Value value) {
          (isa<BlockArgument>(value) || isComputed(value.getDefiningOp()));
 }
 
-/// What each piece of \p op reads all of.
-static SetVector<Value> wholesReadBy(Operation *op, const OperationCut &how) {
-  SetVector<Value> wholes, captured;
+/// What follows a sum that is computed for each piece, in operations.
+static constexpr unsigned kLongest = 8;
+
+SetVector<Value> Exchange::wholesReadBy(Operation *op, const OperationCut &how,
+                                        const Cut &cut) const {
+  SetVector<Value> read, captured, wholes;
   if (how.kind == OperationCut::Kind::Partial)
     return wholes;
   for (auto [number, operand] : llvm::enumerate(op->getOperands()))
     if (!how.operands[number] && !how.windowOf(number) && isSent(operand))
-      wholes.insert(sourceOf(operand));
+      read.insert(sourceOf(operand));
   getUsedValuesDefinedAbove(op->getRegions(), captured);
   for (Value value : captured)
     if (!how.captures.contains(value) && isSent(value))
-      wholes.insert(sourceOf(value));
+      read.insert(sourceOf(value));
+  for (Value value : read)
+    addSources(value, cut, kLongest, wholes);
   return wholes;
 }
 
-static Operation *readerOf(Value value, Operation *user) {
+/// Statistics, and what is computed of them and of parameters alone, are
+/// computed on each piece's device (RepeatSums.cpp).
+void Exchange::addSources(Value value, const Cut &cut, unsigned longest,
+                          SetVector<Value> &sources) const {
+  Operation *op = value.getDefiningOp();
+  auto isSmall = [&](Value value) {
+    return bytesOf(value.getType()) <= double(bytesOfLatency());
+  };
+  SetVector<Value> operands;
+  if (op && longest > 0 && !cut.operations.contains(op) &&
+      op->getNumRegions() < 2 && llvm::all_of(op->getResults(), isSmall) &&
+      llvm::all_of(op->getOperands(), isSmall))
+    for (Value operand : op->getOperands())
+      if (isSent(operand))
+        operands.insert(sourceOf(operand));
+  if (operands.empty())
+    sources.insert(value);
+  for (Value operand : operands)
+    addSources(operand, cut, longest - 1, sources);
+}
+
+Operation *split::readerOf(Value value, Operation *user) {
   return value.getParentBlock()->findAncestorOpInBlock(*user);
 }
 
@@ -111,75 +138,52 @@ static bool isReadAsWhole(Value value, const Cut &cut) {
   });
 }
 
-double Exchange::sentNs(const Cut &cut) const {
+bool Exchange::isMoved(Value value) const {
+  return value.getDefiningOp() && isSent(value) &&
+         !isa<BlockArgument>(sourceOf(value));
+}
+
+double Exchange::movedNs(Value value, double pieces) const {
+  return timeNs(pieces - 1, bytesOf(value.getType()) / pieces, pieces);
+}
+
+double Exchange::sentToAllNs(Value whole, double pieces) const {
+  return timeNs(pieces - 1, bytesOf(whole.getType()), pieces);
+}
+
+double Exchange::sentByNs(Operation *op, const OperationCut &how,
+                          const Cut &cut) const {
   double pieces = double(cut.sizes.size()), others = pieces - 1, ns = 0;
-  auto add = [&](double transfers, double bytes) {
-    ns += timeNs(transfers, bytes, pieces);
-  };
-  llvm::DenseSet<Value> wholes;
-  for (const auto &[op, how] : cut.operations) {
-    // Partial results, to one of the devices.
-    if (how.kind != OperationCut::Kind::Parallel)
-      for (Value partial : op->getResults())
-        if (!cut.staysPartial(partial))
-          add(others, bytesOf(partial.getType()));
-    // To all devices: a parameter, or a sum.
-    for (Value whole : wholesReadBy(op, how))
-      if (wholes.insert(whole).second)
-        add(others, bytesOf(whole.getType()));
-    for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
-      if (at && cut.isCutElsewhere(operand, *at))
-        add(pieces * others, bytesOf(operand.getType()) / pieces);
-    for (const auto &[number, window] : how.windows)
-      add(others, bytesOf(op->getOperand(number).getType()) / pieces);
-  }
-  for (const auto &[value, at] : cut.values) {
-    Operation *producer = value.getDefiningOp();
-    if (!producer || !isSent(value) || isa<BlockArgument>(sourceOf(value)))
-      continue;
-    bool isMade = cut.operations.contains(producer);
-    if (isMade ? isReadAsWhole(value, cut) : isReadInPieces(value, cut))
-      add(others, bytesOf(value.getType()) / pieces);
-  }
+  // Partial results, to one of the devices.
+  if (how.kind != OperationCut::Kind::Parallel)
+    for (Value partial : op->getResults())
+      if (!cut.staysPartial(partial))
+        ns += timeNs(others, bytesOf(partial.getType()), pieces);
+  for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
+    if (at && cut.isCutElsewhere(operand, *at))
+      ns +=
+          timeNs(pieces * others, bytesOf(operand.getType()) / pieces, pieces);
+  for (const auto &[number, window] : how.windows)
+    ns += movedNs(op->getOperand(number), pieces);
   return ns;
 }
 
-bool Exchange::isBetterWhole(Operation *op, const OperationCut &how,
-                             const Cut &cut, double savedNs) const {
-  if (how.kind == OperationCut::Kind::Partial ||
-      llvm::any_of(op->getResults(),
-                   [&](Value result) { return cut.staysPartial(result); }))
-    return false;
-  double pieces = double(cut.sizes.size()), others = pieces - 1;
-  double inPieces = 0, asWhole = savedNs;
-  for (Value whole : wholesReadBy(op, how)) {
-    bool readByOthers = llvm::any_of(whole.getUsers(), [&](Operation *user) {
-      Operation *reader = readerOf(whole, user);
-      return reader != op && cut.operations.contains(reader);
-    });
-    if (!readByOthers)
-      inPieces += timeNs(others, bytesOf(whole.getType()), pieces);
+double Exchange::sentNs(const Cut &cut) const {
+  double pieces = double(cut.sizes.size()), ns = 0;
+  llvm::DenseSet<Value> wholes;
+  for (const auto &[op, how] : cut.operations) {
+    ns += sentByNs(op, how, cut);
+    // To all devices: a parameter, or a sum.
+    for (Value whole : wholesReadBy(op, how, cut))
+      if (wholes.insert(whole).second)
+        ns += sentToAllNs(whole, pieces);
   }
-  for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
-    if (Operation *producer = operand.getDefiningOp();
-        at && producer && cut.operations.contains(producer) &&
-        isSent(operand) && !isa<BlockArgument>(sourceOf(operand)))
-      asWhole += timeNs(others, bytesOf(operand.getType()) / pieces, pieces);
-  for (Value result : op->getResults()) {
-    if (how.kind == OperationCut::Kind::Reduction)
-      inPieces += timeNs(others, bytesOf(result.getType()), pieces);
-    else if (isReadInPieces(result, cut))
-      asWhole += timeNs(others, bytesOf(result.getType()) / pieces, pieces);
+  for (const auto &[value, at] : cut.values) {
+    if (!isMoved(value))
+      continue;
+    bool isMade = cut.operations.contains(value.getDefiningOp());
+    if (isMade ? isReadAsWhole(value, cut) : isReadInPieces(value, cut))
+      ns += movedNs(value, pieces);
   }
-  return asWhole < inPieces;
-}
-
-SmallVector<Operation *>
-Exchange::betterWhole(const Cut &cut,
-                      function_ref<double(Operation *)> savedNs) const {
-  SmallVector<Operation *> found;
-  for (const auto &[op, how] : cut.operations)
-    if (isBetterWhole(op, how, cut, savedNs(op)))
-      found.push_back(op);
-  return found;
+  return ns;
 }

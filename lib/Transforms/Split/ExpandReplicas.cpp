@@ -163,6 +163,11 @@ private:
       unsigned number = argument.getArgNumber();
       if (!isBatched(number) || replicas < 2)
         continue;
+      if (!isa<UnitAttr>(step.getArgAttr(number, kBatched)))
+        return step.emitError("argument ")
+               << number << " says which replicas have which parts "
+               << "(baechi.batched), and each has one of its own in one "
+                  "replica's program: say baechi.batched alone";
       auto type = dyn_cast<RankedTensorType>(argument.getType());
       if (!type || type.getRank() == 0 || !type.hasStaticShape())
         return step.emitError("argument ")

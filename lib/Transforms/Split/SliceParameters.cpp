@@ -61,12 +61,13 @@ static unsigned outermost(RankedTensorType type) {
 namespace {
 class Slicer {
 public:
-  explicit Slicer(func::FuncOp step)
-      : step(step), block(step.front()), end(block.getTerminator()) {
+  Slicer(func::FuncOp step, bool factors)
+      : step(step), block(step.front()), end(block.getTerminator()),
+        factors(factors) {
     for (unsigned number = 0; number < step.getNumArguments(); ++number)
       if (auto by = nextValueOf(number))
         nextValues.insert(*by);
-    llvm::DenseMap<Operation *, int64_t> sides = replicaSides(step);
+    sides = replicaSides(step);
     llvm::DenseSet<Operation *> leads = leadingToNextValues();
     for (Operation &op : block.without_terminator())
       if (!leads.contains(&op) || !isElementwise(&op) || sides.contains(&op))
@@ -194,12 +195,36 @@ private:
           }
         continue;
       }
+      if (factors && hasSmallerFactors(at))
+        return "the factors of its gradient are fewer bytes, and sent in its "
+               "place";
       if (auto type = dyn_cast<RankedTensorType>(value.getType());
           !type || position.outer != 1 || position.dim != outermost(type))
         return "its slices do not lie in one piece in what its next value is "
                "computed of";
     }
     return "";
+  }
+
+  /// Whether \p op computes a replica's part of a gradient, maybe transposed,
+  /// of factors of fewer bytes than that (--baechi-pin-replicas=factors).
+  bool hasSmallerFactors(Operation *op) const {
+    auto bytesOf = [](Value value) {
+      return tensorBytes(value.getType(), false).value_or(0);
+    };
+    auto product = dyn_cast_or_null<linalg::LinalgOp>(op);
+    while (product && product.getNumReductionLoops() == 0 &&
+           product.getNumDpsInputs() == 1 &&
+           bytesOf(product.getDpsInputs()[0]) == bytesOf(product->getResult(0)))
+      product = dyn_cast_or_null<linalg::LinalgOp>(
+          rootOf(product.getDpsInputs()[0]).getDefiningOp());
+    if (!product || !sides.contains(product) ||
+        product.getNumReductionLoops() == 0)
+      return false;
+    int64_t read = 0;
+    for (Value factor : product.getDpsInputs())
+      read += bytesOf(factor);
+    return read < bytesOf(product->getResult(0));
   }
 
   remark::RemarkOpts about(StringRef name) {
@@ -217,7 +242,9 @@ private:
   func::FuncOp step;
   Block &block;
   Operation *end;
-  llvm::DenseSet<unsigned> nextValues; ///< numbers of results
+  bool factors; ///< are sent where they are fewer bytes than gradients
+  llvm::DenseMap<Operation *, int64_t> sides; ///< the replicas of operations
+  llvm::DenseSet<unsigned> nextValues;        ///< numbers of results
   SplitPlan plan;
 };
 
@@ -232,7 +259,7 @@ struct SliceParameters
     auto replicas = (*step)->getAttrOfType<IntegerAttr>(kReplicas);
     if (!replicas)
       return markAllAnalysesPreserved();
-    Slicer slicer(*step);
+    Slicer slicer(*step, factors);
     int64_t bytes = sliceBytes;
     if (bytes <= 0)
       bytes = bestBytes(slicer.exchangedBytes(), replicas.getInt());

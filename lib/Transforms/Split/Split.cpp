@@ -127,6 +127,7 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.ordered = ordered;
     options.stored = stored;
     options.largestFirst = largestFirst;
+    options.sentShare = double(sentPercent) / 100;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan))
       return signalPassFailure();

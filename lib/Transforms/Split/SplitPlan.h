@@ -90,6 +90,8 @@ struct PlanOptions {
   bool stored = false;
   /// What saves the most is cut first, and no other plan is looked at.
   bool largestFirst = false;
+  /// Of the time that pieces send each other something, what counts.
+  double sentShare = 1;
   /// What is chosen divides into equal pieces.
   bool even = false;
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one

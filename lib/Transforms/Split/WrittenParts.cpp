@@ -10,6 +10,7 @@
 #include "Baechi/Dialect/Replicas.h"
 #include "Describe.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -45,16 +46,33 @@ static std::optional<Part> partOf(SliceOp op, RankedTensorType whole,
   return part;
 }
 
-/// The slices that are all that reads \p argument, by their replicas. Several
-/// of one part become one, and a part that nobody reads gets one; empty where
-/// something else reads it.
+/// In how many parts replicas have a batched argument; nothing: it is cut along
+/// several dimensions.
+static std::optional<int64_t> partsAsWritten(Attribute batched,
+                                             int64_t replicas) {
+  auto layout = dyn_cast<ArrayAttr>(batched);
+  if (!layout)
+    return replicas;
+  std::optional<int64_t> count;
+  for (Attribute along : layout)
+    if (int64_t parts = cast<DenseI64ArrayAttr>(along).size(); parts > 1) {
+      if (count)
+        return std::nullopt;
+      count = parts;
+    }
+  return count;
+}
+
+/// The slices that are all that reads \p argument, one of \p count parts each,
+/// by their numbers. Several of one part become one, and a part that nobody
+/// reads gets one; empty where something else reads it.
 static SmallVector<Value> slicesOf(OpBuilder &builder, BlockArgument argument,
-                                   int64_t replicas, unsigned &dim) {
+                                   int64_t count, unsigned &dim) {
   SmallVector<std::pair<tensor::ExtractSliceOp, int64_t>> found;
   auto whole = dyn_cast<RankedTensorType>(argument.getType());
   for (Operation *user : argument.getUsers()) {
     auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
-    auto part = slice && whole ? partOf(slice, whole, slice.getType(), replicas)
+    auto part = slice && whole ? partOf(slice, whole, slice.getType(), count)
                                : std::nullopt;
     if (!part || (!found.empty() && part->dim != dim))
       return {};
@@ -66,11 +84,11 @@ static SmallVector<Value> slicesOf(OpBuilder &builder, BlockArgument argument,
   builder.setInsertionPointToStart(argument.getOwner());
   SmallVector<Value> pieces;
   SmallVector<OpFoldResult> strides(whole.getRank(), builder.getIndexAttr(1));
-  for (int64_t number = 0; number < replicas; ++number) {
+  for (int64_t number = 0; number < count; ++number) {
     SmallVector<OpFoldResult> offsets(whole.getRank(), builder.getIndexAttr(0));
     SmallVector<OpFoldResult> sizes =
         getAsIndexOpFoldResult(builder.getContext(), whole.getShape());
-    int64_t size = whole.getDimSize(dim) / replicas;
+    int64_t size = whole.getDimSize(dim) / count;
     offsets[dim] = builder.getIndexAttr(number * size);
     sizes[dim] = builder.getIndexAttr(size);
     pieces.push_back(tensor::ExtractSliceOp::create(
@@ -83,17 +101,18 @@ static SmallVector<Value> slicesOf(OpBuilder &builder, BlockArgument argument,
   return pieces;
 }
 
-/// The parts that \p value is put together of and nothing else, by their
-/// replicas, and the insertions, first to last; empty where it is not.
-static SmallVector<Value> partsOf(Value value, int64_t replicas, unsigned &dim,
+/// The \p count parts that \p value is put together of and nothing else, by
+/// their numbers, and the insertions, first to last; empty where it is not.
+static SmallVector<Value> partsOf(Value value, int64_t count, unsigned &dim,
                                   SmallVectorImpl<Operation *> &insertions) {
   auto whole = dyn_cast<RankedTensorType>(value.getType());
-  SmallVector<Value> parts(replicas);
-  for (int64_t left = replicas; left > 0; --left) {
+  SmallVector<Value> parts(count);
+  insertions.clear();
+  for (int64_t left = count; left > 0; --left) {
     auto insertion = value.getDefiningOp<tensor::InsertSliceOp>();
-    auto part = insertion && whole ? partOf(insertion, whole,
-                                            insertion.getSourceType(), replicas)
-                                   : std::nullopt;
+    auto part = insertion && whole
+                    ? partOf(insertion, whole, insertion.getSourceType(), count)
+                    : std::nullopt;
     if (!part || !value.hasOneUse() || parts[part->number] ||
         (!insertions.empty() && part->dim != dim))
       return {};
@@ -113,14 +132,20 @@ Storage split::storeWrittenParts(func::FuncOp step, int64_t replicas,
   Cut found;
   auto enter = [&](Value value, unsigned dim, ArrayRef<Value> pieces) {
     auto extent = cast<RankedTensorType>(value.getType()).getDimSize(dim);
-    table.setPieces(value, SmallVector<int64_t>(replicas, extent / replicas),
-                    {dim}, pieces);
+    int64_t count = pieces.size();
+    table.setPieces(value, SmallVector<int64_t>(count, extent / count), {dim},
+                    pieces);
   };
+  llvm::SmallSetVector<int64_t, 2> counts;
   for (BlockArgument argument : step.getArguments()) {
     unsigned dim = 0;
-    if (!step.getArgAttr(argument.getArgNumber(), kBatched))
+    Attribute batched = step.getArgAttr(argument.getArgNumber(), kBatched);
+    std::optional<int64_t> count =
+        batched ? partsAsWritten(batched, replicas) : std::nullopt;
+    if (!count)
       continue;
-    SmallVector<Value> pieces = slicesOf(builder, argument, replicas, dim);
+    counts.insert(*count);
+    SmallVector<Value> pieces = slicesOf(builder, argument, *count, dim);
     if (pieces.empty())
       continue;
     enter(argument, dim, pieces);
@@ -134,7 +159,10 @@ Storage split::storeWrittenParts(func::FuncOp step, int64_t replicas,
   for (Value value : step.front().getTerminator()->getOperands()) {
     unsigned dim = 0;
     SmallVector<Operation *> insertions;
-    SmallVector<Value> parts = partsOf(value, replicas, dim, insertions);
+    SmallVector<Value> parts;
+    for (int64_t count : counts)
+      if (parts.empty())
+        parts = partsOf(value, count, dim, insertions);
     if (parts.empty())
       continue;
     enter(value, dim, parts);

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -13,11 +14,14 @@ import numpy as np
 
 from baechi.checking.options import CheckOptions, is_floating
 
-# The framework's own results, of arguments that are changed in their last bits.
+# The framework's own results, several times, of what is changed in its last bits.
 Disturbed = Callable[[], Sequence[Sequence[np.ndarray]]]
 
-# A result may differ by so many times what rounding its arguments changes.
+# A result may differ by so many times what rounding its arguments changes,
 _OF_ROUNDING = 10.0
+# and by so many times what a unit in the last place of all values of short types changes.
+# Rounding is half a unit; two operations that are computed as one are not rounded between.
+_OF_SHORT = 3.0
 # A result of which rounding changes that part is nothing but rounding: a gradient that is zero,
 # of a bias before a normalization.
 _NOISE = 0.5
@@ -54,15 +58,22 @@ def first_difference(
     options: CheckOptions,
     reference: str,
     disturbed: Disturbed,
+    shortened: Disturbed = tuple,
 ) -> Difference | None:
     """Compares results in their order; reference: what `theirs` is called.
 
     A number's error is measured against the largest element of the result. Where that is beyond a
-    tolerance that is not the user's own, the step may be badly conditioned (ReLU's corners, Adam's
-    first division of a gradient by its own size): then it may also be ten times what `disturbed`
-    arguments change; and it may be anything finite where these change half of it.
+    tolerance that is not the user's own, the step may compute in short types, and this result may
+    depend on them: then it may also be three times what is `shortened` changes (nothing, where it
+    does not). Or the step is badly conditioned (ReLU's corners, Adam's first division of a gradient
+    by its own size): then ten times what `disturbed` arguments change, too; and it may be anything
+    finite where either changes half of it.
     """
-    others: Sequence[Sequence[np.ndarray]] | None = None
+    short, changed = functools.cache(shortened), functools.cache(disturbed)
+
+    def most(runs: Sequence[Sequence[np.ndarray]], index: int) -> float:
+        return max((_error(run[index], theirs[index])[0] for run in runs), default=0.0)
+
     for index, (mine, their) in enumerate(zip(ours, theirs, strict=True)):
         tolerance = options.of(their.dtype)
         if (mine.shape, mine.dtype) != (their.shape, their.dtype):
@@ -72,13 +83,17 @@ def first_difference(
         error, at = _error(mine, their)
         if error <= tolerance:
             continue
-        sensitive = 0.0
+        allowed = tolerance
         if not options.binds(their.dtype):
-            others = disturbed() if others is None else others
-            sensitive = max((_error(other[index], their)[0] for other in others), default=0.0)
-        allowed = tolerance + _OF_ROUNDING * sensitive
-        if error <= allowed or (sensitive >= _NOISE and math.isfinite(error)):
-            continue
+            of_short = most(short(), index)
+            allowed += _OF_SHORT * of_short
+            if error <= allowed:
+                continue
+            of_arguments = most(changed(), index)
+            allowed += _OF_ROUNDING * of_arguments
+            noise = max(of_short, of_arguments) >= _NOISE
+            if error <= allowed or (noise and math.isfinite(error)):
+                continue
         place = f" at [{', '.join(map(str, at))}]" if at else ""
         text = f"{mine[at]} where {reference} has {their[at]}{place}"
         if is_floating(their.dtype) and math.isfinite(error):

@@ -20,8 +20,10 @@ _FIT_MEMORY = ("auto", "whole", "never")
 _OBJECTIVES = ("makespan", "period")
 _EXCHANGES = ("fifo", "slices", "tictac", "p3")
 _SLICED = ("slices", "p3")
+_FACTORS = ("none", "smaller")
 _LEAST_SLICE = 1024  # bytes
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
+_CUDA_CONVOLUTIONS = ("measured", "generated", "cudnn")
 _SPLITS = re.compile(
     r"none|exact|any|(canonical|micro|forced|exact-forced):([2-9]|[1-5][0-9]|6[0-4])"
 )
@@ -59,6 +61,7 @@ class CompileOptions:
     costs: str = "measured"
     measure: str = "auto"
     cuda_math: str = "fp32"
+    cuda_convolutions: str = "measured"
     splits: str = "none"
     split: Mapping[str, tuple[int, int] | str] | None = None
     transfers: str = "lend"
@@ -67,6 +70,7 @@ class CompileOptions:
     replicas: int = 1
     exchange: str | None = None
     slice_bytes: int | None = None
+    factors: str = "none"
     objective: str = "makespan"
 
     def __post_init__(self) -> None:
@@ -80,10 +84,12 @@ class CompileOptions:
             raise TypeError(f"machine is a {kind}: {mend}")
         _check_word("costs", self.costs, _COSTS)
         _check_word("cuda_math", self.cuda_math, _CUDA_MATH)
+        _check_word("cuda_convolutions", self.cuda_convolutions, _CUDA_CONVOLUTIONS)
         _check_word("transfers", self.transfers, _TRANSFERS)
         _check_word("fit_memory", self.fit_memory, _FIT_MEMORY)
         _check_word("placer", self.placer, _placers())
         _check_word("objective", self.objective, _OBJECTIVES)
+        _check_word("factors", self.factors, _FACTORS)
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
                 f"splits is {self.splits!r}: give 'none', 'any' (where it is faster), "
@@ -100,7 +106,7 @@ class CompileOptions:
                 f"replicas is {self.replicas} and splits {self.splits!r}: replicas cut the batch "
                 "and nothing else; leave splits at 'none'"
             )
-        _check_exchange(self.exchange, self.slice_bytes, self.replicas)
+        _check_exchange(self.exchange, self.slice_bytes)
         if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):
             raise ValueError(
                 f"budget is {self.budget!r}: give 'auto', '0' (the placer's own result), seconds "
@@ -125,7 +131,7 @@ class CompileOptions:
         """The options of a step that is written for so many replicas (1: as one for one
         device). Raises ValueError where others ask for something else."""
         if replicas < 2 or replicas == self.replicas:
-            return self
+            return self.replicated()
         if self.replicas > 1:
             raise ValueError(
                 f"replicas is {self.replicas}, and the step is written for {replicas}, by "
@@ -133,6 +139,21 @@ class CompileOptions:
                 "mesh"
             )
         return dataclasses.replace(self, replicas=replicas)
+
+    def replicated(self) -> CompileOptions:
+        """These, of a step that is not written for replicas. Raises ValueError where messages
+        between replicas are ordered and there is one."""
+        if self.exchange is not None and self.replicas < 2:
+            raise ValueError(
+                f"exchange is {self.exchange!r}: it orders the messages between replicas; give "
+                "replicas=N, too"
+            )
+        if self.factors != "none" and self.replicas < 2:
+            raise ValueError(
+                f"factors is {self.factors!r}: it is of the gradients of replicas; give "
+                "replicas=N, too"
+            )
+        return self
 
     def words(self) -> list[str]:
         """All of them as the compiler takes them, NAME=VALUE by `baechi-run`'s names."""
@@ -144,6 +165,7 @@ class CompileOptions:
             "costs": self.costs,
             "measure": str(self.measure),
             "cuda-math": self.cuda_math,
+            "cuda-convolutions": self.cuda_convolutions,
             "splits": self.splits,
             "replicas": str(self.replicas),
             "transfers": self.transfers,
@@ -156,6 +178,8 @@ class CompileOptions:
             given["exchange"] = self.exchange
         if self.slice_bytes is not None:
             given["slice-bytes"] = str(self.slice_bytes)
+        if self.factors != "none":
+            given["factors"] = self.factors
         if self.expert is not None:
             given["expert"] = str(self._expert_file())
         if self.placement is not None:
@@ -198,14 +222,9 @@ def _check_word(option: str, given: object, known: Collection[str]) -> None:
     raise ValueError(f"{option} is {given!r}: {hint}known: {', '.join(known)}")
 
 
-def _check_exchange(exchange: object, slice_bytes: object, replicas: int) -> None:
+def _check_exchange(exchange: object, slice_bytes: object) -> None:
     if exchange is not None:
         _check_word("exchange", exchange, _EXCHANGES)
-        if replicas < 2:
-            raise ValueError(
-                f"exchange is {exchange!r}: it orders the messages between replicas; give "
-                "replicas=N, too"
-            )
     if slice_bytes is None:
         return
     if exchange not in _SLICED:

@@ -30,7 +30,7 @@ def tables(names: Sequence[str], tell: Callable[[str], object]) -> list[Table]:
         raise ImportFailure(f"unknown model '{unknown[0]}'; known: {', '.join(known)}")
     models = [known[name] for name in names or known]
     made = []
-    for table in (_gains, _by_compute, _by_slice):
+    for table in (_gains, _by_compute, _by_slice, _stored):
         tell(table.__name__.strip("_"))
         made.append(table(models))
     return made
@@ -155,7 +155,42 @@ def _by_slice(models: list[replicated.Model]) -> Table:
     )
 
 
-def _step(layers: list[Layer], policy: str, gbits: int, size: int = SLICE) -> exchange.Exchange:
+def _stored(models: list[replicated.Model]) -> Table:
+    rows: list[dict[str, Cell]] = []
+    for model in models:
+        gbits, published = model.published
+        row: dict[str, Cell] = {"model": model.name, "gbits": gbits, "published": f"+{published} %"}
+        for stored in (False, True):
+            fifo = _step(model.layers, "fifo", gbits, stored=stored)
+            for policy in ("slices", "p3"):
+                gain = _gain(fifo, _step(model.layers, policy, gbits, stored=stored))
+                row[f"{policy}-{stored}"] = gain
+        rows.append(row)
+    return Table(
+        "p3-stored",
+        "P3's gain by when messages are received",
+        [
+            "At the bandwidth of the published gain. In the other tables a machine receives a "
+            "message while it is sent, as cards do. Where it begins once all of it was sent, as "
+            "behind a relay, or a library that hands on whole messages, an array takes its time "
+            "twice each way, and slices overtake it."
+        ],
+        {
+            "model": "model",
+            "gbits": "Gbit/s",
+            "slices-False": "slices",
+            "p3-False": "P3",
+            "slices-True": "slices, stored",
+            "p3-True": "P3, stored",
+            "published": "published",
+        },
+        rows,
+    )
+
+
+def _step(
+    layers: list[Layer], policy: str, gbits: int, size: int = SLICE, stored: bool = False
+) -> exchange.Exchange:
     return exchange.simulate(
         layers,
         policy,
@@ -163,6 +198,7 @@ def _step(layers: list[Layer], policy: str, gbits: int, size: int = SLICE) -> ex
         machines=MACHINES,
         slice_parameters=size,
         servers="better" if policy == "p3" else "first",
+        stored=stored,
     )
 
 

@@ -40,12 +40,16 @@ GOALS = {
     },
 }
 # What `splits=any` compares on such machines, and the step that a person divides.
-PROPOSED = ("whole", "pieces", "half", "micro")
+PROPOSED = ("whole", "pieces", "half", "micro", "overlapped", "half-overlapped")
+# As lib/Driver/OtherCuts.cpp has it.
+OVERLAPPED_PERCENT = 40
 _TITLES = {
     "whole": "whole operators",
     "pieces": "a piece a device",
     "half": "two devices a piece",
     "micro": "micro-batches",
+    "overlapped": "a piece a device, overlapped",
+    "half-overlapped": "two devices a piece, overlapped",
     "exact": "sums exact",
     "replicas": "replicas",
 }
@@ -70,11 +74,12 @@ def _table(setting: Setting, machine: Machine, name: str) -> Table:
         f"Steps in pieces on {len(machine.devices)} devices",
         [
             f"Predicted ms of a step on {machine.description} and, in parentheses, its speed-up "
-            "over one device, by m-SCT and search. *A piece a device*, *two devices a piece* and "
-            "*micro-batches* (two a device) are what `splits=any` compares with whole operators; "
-            "*any* is the best of these. *Sums exact*: as `splits=exact` cuts, which host devices "
-            "alone execute. *Replicas*: what `replicas=4` makes. *Bound*: the speed-up at the "
-            "lower bound of the graph of *any*."
+            "over one device, by m-SCT and search. *A piece a device*, *two devices a piece*, "
+            "*micro-batches* (two a device) and *overlapped* ones (as if "
+            f"{OVERLAPPED_PERCENT} % of the time that is sent counted) are what `splits=any` "
+            "compares with whole operators; *any* is the best of these. *Sums exact*: as "
+            "`splits=exact` cuts, which host devices alone execute. *Replicas*: what "
+            "`replicas=4` makes. *Bound*: the speed-up at the lower bound of the graph of *any*."
         ],
         {
             "model": "model",
@@ -173,8 +178,10 @@ def _cuts(way: str, devices: int) -> list[str]:
     if way == "exact":
         return ["baechi-fix-sums", compiler.step("baechi-split", **split)]
     split["reductions"] = "true"
-    if way == "half":
+    if way.startswith("half"):
         split["pieces"] = devices // 2
+    if way.endswith("overlapped"):
+        split["sent-percent"] = OVERLAPPED_PERCENT
     if way == "micro":
         split |= {"pieces": 2 * devices, "chained": "true"}
     return [compiler.step("baechi-split", **split)]

@@ -11,11 +11,14 @@ from typing import Any
 import jax
 from jax.extend import core
 
+from baechi.checking import halving
 from baechi.checking.compare import Difference, Suspect
 from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.jax import jaxprs
 from baechi.steps.library import StepError
+
+_REFUSALS = (CompileError, ImportFailure, StepError)
 
 # A function of flat arguments with flat results.
 Flat = Callable[..., Sequence[Any]]
@@ -31,26 +34,14 @@ def first_wrong(
     closed = jaxprs.flatten(jax.make_jaxpr(flat)(*leaves))
     equations = closed.jaxpr.eqns
     cuts = [k for k in range(1, len(equations) + 1) if _can_return(_live(closed.jaxpr, k))]
-    found: Difference | None = None
-    try:
-        found = judge(_prefix(closed, len(equations)))
-        if found is None:
-            return None
-        right, wrong = 0, len(cuts) - 1  # the cut `wrong` differs, those before `right` do not
-        while right < wrong:
-            middle = (right + wrong) // 2
-            difference = judge(_prefix(closed, cuts[middle]))
-            if difference is None:
-                right = middle + 1
-            else:
-                wrong, found = middle, difference
-    except (CompileError, ImportFailure, StepError):
-        if found is None:
-            return None  # a part of a program may be refused where the whole is not
-    last = equations[cuts[wrong] - 1]
-    others = cuts[wrong] - 1 - (cuts[right - 1] if right else 0)
+    found = halving.first_wrong(
+        len(equations), cuts, lambda n: judge(_prefix(closed, n)), _REFUSALS
+    )
+    if found is None:
+        return None
+    last = equations[found.last]
     name, source = jaxprs.name_of(last), jaxprs.source_of(last)
-    return Suspect(name, last.primitive.name, source, found.text, others)
+    return Suspect(name, last.primitive.name, source, found.difference.text, found.others)
 
 
 def _prefix(closed: core.ClosedJaxpr, count: int) -> Flat:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -173,6 +173,7 @@ class JaxProgram(Program):
         for leaf in leaves:
             if isinstance(leaf, ResidentArray):
                 leaf.check()
+        self._refuse_arrays_given_twice(leaves)
         self.calls += 1
         signature, updated = self.signature, self._updated
         on_gpu = any(map(gpu_array.is_on_gpu, leaves))
@@ -182,34 +183,65 @@ class JaxProgram(Program):
             if not self._residents.holds(i, leaf)
         }
         self._residents.before_step({i: leaves[i] for i in updated})
-        for i, value in moved.items():
-            self.library.set_argument(i, value)
-        self.step()
+        made = self._places_on_gpu(updated.values()) if on_gpu else {}
+        if made:
+            self.step(moved, made)
+        else:
+            for i, value in moved.items():
+                self.library.set_argument(i, value)
+            self.step()
         results: list[Any] = [None] * len(signature.results)
         for i, k in updated.items():
             results[k] = self._residents.after_step(i)
         for k, result in enumerate(results):
             if result is None:
-                results[k] = self._result(k, on_gpu)
+                results[k] = resident_jax.on_gpu(made[k]) if k in made else self._result(k)
         for k, generator in enumerate(self._returned):
             if generator is not None:
                 results[k] = random_keys.wrap(np.asarray(results[k]), generator)
         return jax.tree.unflatten(signature.result_tree, results)
 
-    def _result(self, index: int, on_gpu: bool) -> Any:
-        """Of JAX; where arguments came in a GPU's memory (`on_gpu`), on the GPU where it is."""
+    def _refuse_arrays_given_twice(self, leaves: list[Any]) -> None:
+        """As JAX does: the place of a donated one is its next value's."""
+        seen: dict[int, int] = {}
+        for i, leaf in enumerate(leaves):
+            if not isinstance(leaf, jax.Array) and not hasattr(leaf, "__jax_array__"):
+                continue
+            other = seen.setdefault(id(leaf), i)
+            if other == i or (other not in self._updated and i not in self._updated):
+                continue
+            names = [self.signature.arguments[k].name for k in (other, i)]
+            donated = names[0] if other in self._updated else names[1]
+            raise ValueError(
+                f"the arguments '{names[0]}' and '{names[1]}' are the same array, and "
+                f"'{donated}' is donated: give one of them a copy (jax.numpy.copy), or do not "
+                "donate it"
+            )
+
+    def _places_on_gpu(self, updated: Collection[int]) -> dict[int, gpu_array.GpuArray]:
+        """Memory for the results that lie on a GPU, there, but for those that stay in the places of
+        arguments: where arguments came in a GPU's memory."""
+        made = {}
+        for k, kind in enumerate(self.signature.result_types):
+            device = gpu_array.device_of(self.library, "results", k)
+            if (
+                device is not None
+                and k not in updated
+                and not _has_no_values(kind)
+                and not kind.weak_type
+                and self._returned[k] is None
+            ):
+                gpu = gpu_array.gpu_of(self.library.program, device)
+                made[k] = gpu_array.GpuArray(tuple(kind.shape), np.dtype(kind.dtype), gpu)
+        return made
+
+    def _result(self, index: int) -> Any:
         kind = self.signature.result_types[index]
         if _has_no_values(kind):
             return np.zeros(kind.shape, kind.dtype)
-        device = gpu_array.device_of(self.library, "results", index) if on_gpu else None
-        if device is None or kind.weak_type or self._returned[index] is not None:
-            # The compiler's integers have no sign.
-            value = self.library.result(index).view(kind.dtype)
-            return resident_jax.as_array(value, kind.weak_type)
-        gpu = gpu_array.gpu_of(self.library.program, device)
-        array = gpu_array.GpuArray(tuple(kind.shape), np.dtype(kind.dtype), gpu)
-        self.library.read_result(index, array)
-        return resident_jax.on_gpu(array)
+        # The compiler's integers have no sign.
+        value = self.library.result(index).view(kind.dtype)
+        return resident_jax.as_array(value, kind.weak_type)
 
     def _as_argument(self, index: int, leaf: Any) -> Any:
         expected = self.signature.arguments[index].init

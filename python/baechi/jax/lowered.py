@@ -20,7 +20,8 @@ from baechi.jax import overlap, saved
 from baechi.jax.border import Border, is_wide
 from baechi.jax.jax_program import MISSED, JaxProgram, Quick
 from baechi.steps import compiled
-from baechi.steps.library import StepLibrary, refuse_within_host_calls
+from baechi.steps.host_calls import refuse_within_host_calls
+from baechi.steps.library import StepLibrary
 from baechi.steps.resident import ResidentArray
 
 Run = Callable[[JaxProgram, list[Any]], Any]

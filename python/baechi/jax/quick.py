@@ -56,6 +56,7 @@ class QuickCall:
             library.queue(native),
             [(*each, _number(*each[:3])) for each in arguments],
             [_bytes(kind) for kind in results],
+            list(updated),
             type(jax.numpy.zeros(())),
             np.ndarray,
             PendingArray,

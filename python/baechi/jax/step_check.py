@@ -11,19 +11,17 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend import core
 
 from baechi.checking.compare import Difference, first_difference
 from baechi.checking.options import CheckError, CheckOptions, is_floating
-from baechi.importer.jax import jaxprs
-from baechi.jax import random_keys
+from baechi.jax import random_keys, short_types
 from baechi.jax.bisect import Flat, first_wrong
 
 # Runs a function of flat arguments as the checked step is run, and gives its flat results.
 Runner = Callable[[Flat, Sequence[Any]], Sequence[Any]]
 
 _DRAWS = 2
-_WORDS = {"bfloat16": "bf16", "float16": "fp16"}
+_SHORT_DRAWS = 4  # of one number, two may show little by chance
 
 
 @dataclasses.dataclass
@@ -43,9 +41,6 @@ class JaxCheck:
             jax.numpy.asarray(leaf) if hasattr(leaf, "__jax_array__") else leaf
             for leaf in self.leaves
         ]
-        # What the step itself computes in a short type is rounded to it on both sides.
-        if math := _shortest(jax.make_jaxpr(self.flat)(*self.leaves).jaxpr):
-            self.options = dataclasses.replace(self.options, cuda_math=math)
         self._reference = run_jax(self.flat, self.leaves)
 
     def compare(self, results: Sequence[Any], names: Sequence[str], run: Runner) -> None:
@@ -81,23 +76,18 @@ class JaxCheck:
         def disturbed() -> list[list[np.ndarray]]:
             return [run_jax(function, _disturb(leaves, seed)) for seed in range(_DRAWS)]
 
-        return first_difference(ours, theirs, self.options, "jax.jit", disturbed)
+        def shortened() -> list[list[np.ndarray]]:
+            closed = jax.make_jaxpr(function)(*leaves)
+            if not short_types.computes_short(closed.jaxpr):
+                return []
+            draws = [short_types.changed(closed, seed) for seed in range(_SHORT_DRAWS)]
+            return [run_jax(draw, leaves) for draw in draws]
+
+        return first_difference(ours, theirs, self.options, "jax.jit", disturbed, shortened)
 
 
 def run_jax(function: Flat, leaves: Sequence[Any]) -> list[np.ndarray]:
     return as_arrays(jax.jit(function)(*leaves))
-
-
-def _shortest(jaxpr: core.Jaxpr) -> str:
-    """The type with the fewest bits of precision that is computed in, as `cuda_math` calls it;
-    empty: none is shorter than single precision."""
-    found = {
-        word
-        for eqn in jaxpr.eqns
-        for variable in eqn.outvars
-        if (word := _WORDS.get(str(getattr(variable.aval, "dtype", ""))))
-    } | {_shortest(body) for eqn in jaxpr.eqns for body in jaxprs.bodies(eqn)}
-    return "bf16" if "bf16" in found else "fp16" if "fp16" in found else ""
 
 
 def as_arrays(values: Sequence[Any]) -> list[np.ndarray]:
@@ -105,12 +95,13 @@ def as_arrays(values: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _disturb(leaves: Sequence[Any], seed: int) -> list[Any]:
-    """Every floating-point element changed by one part of its precision, or not at all."""
+    """Every floating-point element changed by one part of its precision, or not at all; those
+    of short types are what they are, as what is made of them is rounded by itself."""
     draws = np.random.default_rng(seed)
 
     def changed(leaf: Any) -> Any:
         value = np.asarray(leaf)
-        if not is_floating(value.dtype):
+        if not is_floating(value.dtype) or short_types.is_short(value.dtype):
             return leaf
         array = jax.numpy.asarray(leaf)  # keeps a weak type
         sign = draws.integers(-1, 2, value.shape)

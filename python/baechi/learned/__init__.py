@@ -32,6 +32,7 @@ _METHODS = {
     "colocrl": ("colocrl", "ColocRL", "auto"),
     "hierarchical": ("hierarchical", "HierarchicalRL", "units"),
     "placeto": ("placeto", "Placeto", "auto"),
+    "placeto-ends": ("placeto_ends", "Placeto by ends", "auto"),
     "random": ("sampling", "random", "auto"),
 }
 METHODS = tuple(_METHODS)
@@ -82,7 +83,8 @@ def learn(
 
     graph, machine: as of `baechi.place`.
     method: `colocrl` (Mirhoseini et al., 2017), `hierarchical` (Mirhoseini et al., 2018),
-        `placeto` (Addanki et al., 2019), or `random`: independent uniform choices, what
+        `placeto` (Addanki et al., 2019), rewarded for each decision, `placeto-ends`, for the
+        end of each episode, or `random`: independent uniform choices, what
         the others must beat.
     evaluations: of whole placements; nothing else ends the training.
     seed: of all random numbers. The same one gives the same placement and evaluations.

@@ -5,7 +5,8 @@
 Machine Learning, NeurIPS 2019.
 
 An episode walks over the groups; for each the policy chooses a device again, looking at an
-embedding of the graph with its present placement, and is rewarded by what the step gains.
+embedding of the graph with its present placement. It is rewarded by what the step gains, or by
+the step that an episode ends with (section 3.1).
 """
 
 from __future__ import annotations
@@ -39,6 +40,16 @@ _ENTROPY = 0.01
 
 
 def train(view: View, trials: Trials, seed: int) -> None:
+    """Each decision is rewarded by what the step gains by it, for an evaluation each."""
+    _train(view, trials, seed, by_ends=False)
+
+
+def train_by_ends(view: View, trials: Trials, seed: int) -> None:
+    """An episode is rewarded by the step that it ends with, for one evaluation."""
+    _train(view, trials, seed, by_ends=True)
+
+
+def _train(view: View, trials: Trials, seed: int, *, by_ends: bool) -> None:
     random = np.random.default_rng(seed)
     params = _init(random, view.features.shape[1], view.devices)
     seen = _seen(view)
@@ -56,14 +67,20 @@ def train(view: View, trials: Trials, seed: int) -> None:
             actions.append(device)
             placement = placement.copy()
             placement[:, group] = device
+            if by_ends and group + 1 < view.count:
+                continue
             found = trials.costs(placement)
             if len(found) < _EPISODES or not trials.left:
                 return
             costs.append(found)
             if found.min() < best_cost:
                 best, best_cost = placement[found.argmin()], found.min()
-        gains = -np.diff(np.array(costs), axis=0)
-        better = baseline.advantages(-_returns(gains).T).T
+        if by_ends:
+            # Not discounted: the first decision has as much of a part in it as the last.
+            better = np.tile(baseline.advantages(costs[-1]), (view.count, 1))
+        else:
+            gains = -np.diff(np.array(costs), axis=0)
+            better = baseline.advantages(-_returns(gains).T).T
         params, state = _update(params, state, seen, np.array(before), np.array(actions), better)
         # The next episodes improve what was best.
         placement = np.tile(best, (_EPISODES, 1))

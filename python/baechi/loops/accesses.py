@@ -25,10 +25,15 @@ class Access:
     # A read that is computed within the body, of the whole array: no key tells where it is.
     within: bool = False
     adds: bool = False  # the read or the write of x[i] += f
+    # Of a write its element, if that is a number of Python's or NumPy's.
+    number: bytes | None = None
+    # What all entries do to an array, in any order: "set" it to one number, where nobody reads it;
+    # "min" or "max", the read or the write of x[i] = minimum(x[i], f) with integers.
+    joins: str = ""
 
     @property
     def kind(self) -> str:
-        return "add" if self.adds else "write" if self.writes else "read"
+        return "add" if self.adds else self.joins or "write" if self.writes else "read"
 
     @property
     def known(self) -> bool:

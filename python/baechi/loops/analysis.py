@@ -27,6 +27,7 @@ class Analysis:
     text: the scheme in words. explanation: with what forbids a better one.
     dependences: (access, access, distances of the keys).
     reduced: arrays that each block sums up for itself.
+    plans: what was simulated of the schemes that the loop has, that which it runs by first.
     """
 
     scheme: str
@@ -35,6 +36,7 @@ class Analysis:
     dependences: list[tuple[str, str, str]]
     reduced: list[int]
     native: Any = dataclasses.field(repr=False)
+    plans: list[str] = dataclasses.field(default_factory=list)
 
 
 def analyse(
@@ -67,6 +69,7 @@ def analyse(
         raise LoopError(
             "an ordered loop has buffered arrays, whose writes are seen late: give up one"
         )
+    sets = {access.array for access in body.accesses if access.joins == "set"}
     try:
         native = _loops.analyse(
             [(name, *bounds) for name, bounds in zip(entries.names, entries.bounds, strict=True)],
@@ -76,9 +79,10 @@ def analyse(
                     list(array.shape),
                     array.dtype.itemsize,
                     name in buffered,
-                    np.issubdtype(array.dtype, np.integer),  # sums are exact in any order
+                    # Sums are exact in any order, and so is what is set to one number.
+                    np.issubdtype(array.dtype, np.integer) or n in sets,
                 )
-                for name, array in zip(body.names, arrays, strict=True)
+                for n, (name, array) in enumerate(zip(body.names, arrays, strict=True))
             ],
             [
                 (a.array, a.kind, [_subscript(p) for p in a.positions], _place(a))
@@ -101,7 +105,8 @@ def analyse(
 
 def analysed(body: Body) -> list[Access]:
     """x[i] += f is one access."""
-    return [access for access in body.accesses if access.writes or not access.adds]
+    joins = [access for access in body.accesses if access.adds or access.joins]
+    return [access for access in body.accesses if access.writes or access not in joins]
 
 
 def _place(access: Access) -> str:

@@ -65,7 +65,8 @@ def lay_out(
     why = _why_serial(analysis, body)
     axes = [np.asarray(axis) for axis in analysis.native.axes]
     if why is None:
-        cuts = [_cuts(entries, axis, workers) for axis in axes]
+        counts = analysis.native.parts or [workers] * len(axes)
+        cuts = [_cuts(entries, axis, n) for axis, n in zip(axes, counts, strict=True)]
         pieces, why = _pieces(body, analysis, arrays, axes, cuts, buffered)
     if why is not None:
         if fallback != "serial":
@@ -105,7 +106,7 @@ def _along(entries: Entries, axis: np.ndarray) -> np.ndarray:
     return sums
 
 
-def _cuts(entries: Entries, axis: np.ndarray, workers: int) -> list[int]:
+def _cuts(entries: Entries, axis: np.ndarray, parts: int) -> list[int]:
     """Equal counts of entries, as far as that can be."""
     from baechi import _loops
 
@@ -116,7 +117,7 @@ def _cuts(entries: Entries, axis: np.ndarray, workers: int) -> list[int]:
     width = max(1, -(-(end - first) // _BINS))
     bins = -(-(end - first) // width)
     counts = np.bincount((_along(entries, axis) - first) // width, minlength=bins)
-    cuts = _loops.balanced_cuts(0, counts.tolist(), workers)
+    cuts = _loops.balanced_cuts(0, counts.tolist(), parts)
     return [min(first + cut * width, end) for cut in cuts]
 
 
@@ -132,7 +133,8 @@ def _pieces(
     for number, array in enumerate(arrays):
         written = _is_written(body, number)
         if number in analysis.reduced:
-            made.append(Pieces(reduced=True, written=True))
+            joins = next((a.joins for a in body.accesses if a.array == number and a.writes), "")
+            made.append(Pieces(reduced=True, joins=joins, written=True))
             continue
         if body.names[number] in buffered and written:
             made.append(Pieces(buffered=True, written=True))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -22,10 +22,19 @@ from baechi.loops.entries import Entries
 from baechi.loops.errors import LoopError
 from baechi.loops.module_text import LoopModule
 from baechi.loops.pieces import Pieces
-from baechi.loops.ranks import OnRanks
 from baechi.loops.tracing import OUTSIDE, Body
 from baechi.pictures.picture import Picture
 from baechi.steps.program import Program
+
+
+class Runs(Protocol):
+    """Where a loop's program runs. given: its arguments."""
+
+    def run(
+        self, given: Sequence[np.ndarray], passes: int, check: Callable[[list[np.ndarray]], None]
+    ) -> list[np.ndarray]: ...
+    def report(self, given: Sequence[np.ndarray]) -> str: ...
+    def picture(self, given: Sequence[np.ndarray]) -> Picture: ...
 
 
 class OnDevices:
@@ -72,24 +81,26 @@ class Compiled:
 
     def __init__(
         self,
-        module: LoopModule,
+        runs: Runs,
         body: Body,
         layout: Layout,
         shapes: Sequence[jax.ShapeDtypeStruct],
-        machine: str,
-        ranks: int,
-        verbose: bool | None,
+        plans: Sequence[str],
     ):
-        self._body, self._layout, self._shapes = body, layout, shapes
-        options = CompileOptions(
-            machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
-        )
-        self._runs = OnRanks(module, options, ranks) if ranks > 1 else OnDevices(module, options)
+        self._runs, self._body, self._layout, self._shapes = runs, body, layout, shapes
+        self._plans = plans
         self._last: tuple[Entries, list[np.ndarray]] | None = None
         self._ranges = module_text.ranges_of(layout)
 
     def report(self) -> str:
-        return self._runs.report(self._given())
+        return self._runs.report(self._given()).rstrip("\n") + self._said_of_plans()
+
+    def _said_of_plans(self) -> str:
+        lines = "".join(
+            f"{'runs by' if not n else '  rather than'} {plan}\n"
+            for n, plan in enumerate(self._plans)
+        )
+        return f"\n\nSchemes of the loop, simulated:\n{lines}" if lines else ""
 
     def picture(self) -> Picture:
         return self._runs.picture(self._given())

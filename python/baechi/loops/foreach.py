@@ -15,15 +15,20 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.compiling.options import CompileOptions
 from baechi.loops import analysis, blocks
 from baechi.loops.analysis import Analysis
 from baechi.loops.blocks import Layout
-from baechi.loops.compiled import Compiled
+from baechi.loops.choice import choose
+from baechi.loops.compiled import Compiled, OnDevices
 from baechi.loops.entries import Entries, as_array
 from baechi.loops.errors import LoopError, defined_at
+from baechi.loops.launch import Launch, find_launch
+from baechi.loops.launched import OnLaunched
 from baechi.loops.module_text import module_of
 from baechi.loops.on_store import OnStore
 from baechi.loops.prefetch import Prefetch, prefetch_of
+from baechi.loops.ranks import OnRanks
 from baechi.loops.simulated import Simulated
 from baechi.loops.tracing import Body, shape_of, trace
 from baechi.pictures.picture import Picture
@@ -35,7 +40,7 @@ def foreach(
     body: Callable[..., Any] | None = None,
     *,
     machine: str = "host:2",
-    ranks: int = 1,
+    ranks: int | str = 1,
     workers: int = 4,
     ordered: bool = False,
     reassociate: bool = False,
@@ -52,8 +57,9 @@ def foreach(
         `x[i] += v` write. What it returns, if anything, is the entry's new value. JAX traces
         it.
     machine: `host:N[@SIZE]`.
-    ranks: processes that the devices are divided among; they are started for each call. They
-        change no bit.
+    ranks: processes that the devices are divided among; the first call starts them. "launcher":
+        those that mpirun, torchrun or srun has started this program in, on one machine; each of
+        them calls the loop with the same arguments and gets the result. They change no bit.
     workers: blocks that may run at once. Blocks, their order and so the result follow from
         this number alone, on any number of devices.
     ordered: entries follow each other as their keys do, lexicographically. Without it, any
@@ -83,8 +89,13 @@ def foreach(
     if fallback not in _FALLBACKS:
         raise ValueError(f"fallback is {fallback!r}: give 'refuse' or 'serial'")
     devices = _devices_of(machine)
+    launch = _launch_of(machine, devices, staleness) if ranks == "launcher" else None
+    if ranks == "launcher":
+        ranks = launch.ranks if launch else 1
     if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= devices:
-        raise ValueError(f"ranks is {ranks!r}: give 1 to {devices}, as many as devices")
+        raise ValueError(
+            f"ranks is {ranks!r}: give 1 to {devices}, as many as devices, or 'launcher'"
+        )
     _check_number("workers", workers, 1)
     _check_number("exchanges", exchanges, 1)
     if exchanges > 1 and not buffered:
@@ -104,6 +115,7 @@ def foreach(
         body,
         os.fspath(machine),
         ranks,
+        launch,
         workers,
         ordered,
         reassociate,
@@ -123,6 +135,7 @@ class Loop:
         body: Callable[..., Any],
         machine: str,
         ranks: int,
+        launch: Launch | None,
         workers: int,
         ordered: bool,
         reassociate: bool,
@@ -134,6 +147,7 @@ class Loop:
     ):
         functools.update_wrapper(self, body)
         self._body, self._machine, self._ranks, self._workers = body, machine, ranks, workers
+        self._launch = launch
         self._ordered, self._reassociate, self._buffered = ordered, reassociate, buffered
         self._exchanges, self._staleness = exchanges, staleness
         self._fallback, self._verbose = fallback, verbose
@@ -212,7 +226,7 @@ class Loop:
         return self._known[kind]
 
     def _compile(self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]) -> Compiled | OnStore:
-        body, _, layout = self._laid_out(entries, shapes)
+        body, found, layout = self._laid_out(entries, shapes)
         count = _devices_of(self._machine)
         falls_back = layout.workers == 1 and not any(p.buffered for p in layout.pieces)
         if self._staleness is not None and not falls_back:
@@ -220,7 +234,21 @@ class Loop:
             return OnStore(entries, body, shapes, layout, *how)
         devices = [f"host{d}" for d in range(count)]
         module = module_of(entries, body, shapes, layout, devices, self._ranks > 1)
-        return Compiled(module, body, layout, shapes, self._machine, self._ranks, self._verbose)
+        options = CompileOptions(
+            machine=self._machine,
+            budget="0",
+            pin=module.pins,
+            costs="roofline",
+            verbose=self._verbose,
+        )
+        runs: OnDevices | OnRanks | OnLaunched
+        if self._launch is not None:
+            runs = OnLaunched(module, options, self._launch)
+        elif self._ranks > 1:
+            runs = OnRanks(module, options, self._ranks)
+        else:
+            runs = OnDevices(module, options)
+        return Compiled(runs, body, layout, shapes, found.plans)
 
     def _analysed(
         self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]
@@ -232,9 +260,10 @@ class Loop:
             )
         names = self._names(len(shapes))
         body = trace(self._body, entries, shapes, names)
-        return body, analysis.analyse(
+        found = analysis.analyse(
             body, entries, shapes, self._ordered, self._reassociate, self._buffered
         )
+        return body, choose(found, body, entries, self._buffered, self._workers)
 
     def _laid_out(
         self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]
@@ -293,6 +322,29 @@ def _devices_of(machine: str) -> int:
     if not found:
         raise ValueError(f"machine is {machine!r}: loops run on host devices, give 'host:2'")
     return int(found[1] or 1)
+
+
+def _launch_of(machine: str, devices: int, staleness: int | None) -> Launch | None:
+    launch = find_launch()
+    if launch is None:
+        return None
+    started = f"ranks is 'launcher', and {launch.launcher} has started {launch.ranks} processes"
+    if staleness is not None:
+        raise ValueError(
+            f"{started}: with a staleness workers share one store; give the number of processes, "
+            "which the loop starts, and run the program once"
+        )
+    if launch.here < launch.ranks:
+        raise ValueError(
+            f"{started}, {launch.here} of them on this machine: a loop's arrays go to them by "
+            "files; start all on one machine"
+        )
+    if launch.ranks > devices:
+        raise ValueError(
+            f"{started} for the {devices} devices of {machine!r}: give each one at least, "
+            f"machine='host:{launch.ranks}'"
+        )
+    return launch
 
 
 def _is_needed(parameter: inspect.Parameter) -> bool:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from baechi.loops.blocks import Block, Layout
-from baechi.loops.changes import change_text
+from baechi.loops.changes import change_text, joined_text
 from baechi.loops.entries import Entries
 from baechi.loops.entry_text import EntryWriter, body_text, element, quoted, tensor
 from baechi.loops.tracing import OUTSIDE, Body
@@ -153,8 +153,9 @@ class _Writer(EntryWriter):
         for number in numbers:
             block = self.layout.blocks[number]
             for n in kept:
-                reduced = self.layout.pieces[n].reduced
-                self.state[n][0] = self._zeros(n) if reduced else before[n]
+                pieces = self.layout.pieces[n]
+                sums = pieces.reduced and not pieces.joins
+                self.state[n][0] = self._zeros(n) if sums else before[n]
             self._take_halos(earlier, block, devices)
             self._write_block(number, block, devices[block.worker % len(devices)])
             for n in kept:
@@ -164,6 +165,9 @@ class _Writer(EntryWriter):
         for n in kept:
             total = before[n]
             for one in changed[n]:
+                if self.layout.pieces[n].joins:
+                    total = self._joined(n, total, one, before[n])
+                    continue
                 if not self.layout.pieces[n].reduced:
                     one = self._change(n, one, before[n])
                 total = self._elementwise("add", n, total, one)
@@ -182,6 +186,12 @@ class _Writer(EntryWriter):
         return self.emit(
             f"linalg.{what} ins({a}, {b} : {kind}, {kind}) outs({empty} : {kind}) -> {kind}"
         )
+
+    def _joined(self, array: int, total: str, after: str, before: str) -> str:
+        kind, like = self._type_of(array), self.arrays[array]
+        empty = self.emit(f"tensor.empty() : {kind}")
+        how = self.layout.pieces[array].joins
+        return self.emit(joined_text(how, total, after, before, empty, kind, like))
 
     def _change(self, array: int, after: str, before: str) -> str:
         kind_of = element(self.arrays[array].dtype)

@@ -111,6 +111,12 @@ class OnStore:
                     f"'{name}' is of {like.dtype}, and what is buffered with a staleness is in a "
                     f"store of float32: give {name}.astype(np.float32), or leave staleness out"
                 )
+            if pieces.joins:
+                raise LoopError(
+                    f"'{name}' is set to one number, a minimum or a maximum at positions that "
+                    "several workers may have, each in a copy, and workers that go at their own "
+                    "pace have none: leave staleness out"
+                )
             if pieces.written and (pieces.below or pieces.above):
                 raise LoopError(
                     f"'{name}' is read beside the block that changes it, and workers that go at "

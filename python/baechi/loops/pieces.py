@@ -37,6 +37,7 @@ class Pieces:
     above: int = 0
     shear: Shear | None = None
     reduced: bool = False  # each block sums up for itself
+    joins: str = ""  # of reduced: each block has a copy, and these are joined (Access.joins)
     buffered: bool = False  # each block of a clock changes a copy of its own
     written: bool = False
 

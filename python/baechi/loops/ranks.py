@@ -34,7 +34,7 @@ class OnRanks:
 
     def __init__(self, module: LoopModule, options: CompileOptions, ranks: int):
         self._module, self._options, self._ranks = module, options, ranks
-        self._started: _Ranks | None = None
+        self._started: Ranks | None = None
         self._said = ""
 
     def run(
@@ -49,27 +49,20 @@ class OnRanks:
             temporary.folder("baechi-ranks-") as folder,
         ):
             inputs, outputs = folder / "inputs.npz", folder / "outputs.npz"
-            with inputs.open("wb") as file:
-                np.savez(file, **self._module.archive(given))  # type: ignore[arg-type]
+            write_inputs(self._module, given, inputs)
             model = folder / "model.mlir"
             if self._started is None:
                 model.write_text(self._module.text)
-                # What blocks take follows from the entries. Other loops' profile is not theirs.
-                options = dataclasses.replace(
-                    self._options, costs="measured", profile=folder / "profile.json"
-                )
-                words = [str(model), *(f"--{word}" for word in options.words())]
-                self._started = _Ranks([*words, f"--inputs={inputs}"], self._ranks)
+                words = words_of(self._options, folder, model, inputs)
+                place = f"localhost:{free_port()}"
+                self._started = Ranks(words, range(self._ranks), self._ranks, place)
             try:
                 self._said = self._started.call(inputs, outputs, passes, model)
             except BaseException:
                 self._started.end()
                 self._started = None
                 raise
-            with np.load(outputs) as results:
-                for n, argument in enumerate(self._module.arguments):
-                    if argument.next_value is not None:
-                        made[n] = results[f"out{argument.next_value}"].view(argument.dtype)
+            take_outputs(self._module, outputs, made)
         check(made)
         return made
 
@@ -84,20 +77,41 @@ class OnRanks:
         )
 
 
-class _Ranks:
+def write_inputs(module: LoopModule, given: Sequence[np.ndarray], inputs: pathlib.Path) -> None:
+    with inputs.open("wb") as file:
+        np.savez(file, **module.archive(given))  # type: ignore[arg-type]
+
+
+def take_outputs(module: LoopModule, outputs: pathlib.Path, made: list[np.ndarray]) -> None:
+    """Puts what the arguments hold then in the place of what they held."""
+    with np.load(outputs) as results:
+        for n, argument in enumerate(module.arguments):
+            if argument.next_value is not None:
+                made[n] = results[f"out{argument.next_value}"].view(argument.dtype)
+
+
+def words_of(
+    options: CompileOptions, folder: pathlib.Path, model: pathlib.Path, inputs: pathlib.Path
+) -> list[str]:
+    # What blocks take follows from the entries. Other loops' profile is not theirs.
+    options = dataclasses.replace(options, costs="measured", profile=folder / "profile.json")
+    return [str(model), *(f"--{word}" for word in options.words()), f"--inputs={inputs}"]
+
+
+class Ranks:
     """Processes that wait for calls. They end with this object."""
 
-    def __init__(self, words: Sequence[str], ranks: int):
+    def __init__(self, words: Sequence[str], mine: Sequence[int], ranks: int, place: str):
+        """mine: those of all ranks that are started here. place: where they meet."""
         words = [*words, "--check-single=false", "--calls"]
         if progress.is_shown():
             words.append("--progress=lines")
-        place = f"localhost:{_free_port()}"
         command = [str(tools.find("baechi-run")), *words]
         self._processes: list[subprocess.Popen[str]] = []
         self.end = weakref.finalize(self, _end, self._processes)
         # What others than the first say matters where that one is lost.
         self._files: list[IO[str]] = []
-        for rank in range(ranks):
+        for rank in mine:
             pipe = subprocess.PIPE
             said = pipe if rank == 0 else self._file()
             self._processes.append(
@@ -138,14 +152,24 @@ class _Ranks:
             return said
         for rank, file in enumerate(self._files, start=1):
             self._processes[rank].wait()
-            file.seek(0)
-            if "error:" in (found := file.read()):
+            if "error:" in (found := _read(file)):
                 return found
         return said + f"baechi-run: error: rank 0 has ended with {self._processes[0].wait()}\n"
+
+    def ended(self) -> str | None:
+        """What a rank has said that is alone here, and not the first, if it has ended."""
+        if self._processes[0].poll() is None:
+            return None
+        return _read(self._files[0]) or "it has said nothing"
 
     def _file(self) -> IO[str]:
         self._files.append(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace"))
         return self._files[-1]
+
+
+def _read(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
 
 
 def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
@@ -160,10 +184,12 @@ def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
 
 def _environment(rank: int, ranks: int, place: str) -> dict[str, str]:
     meeting = {"BAECHI_RANKS": str(ranks), "BAECHI_RANK": str(rank), "BAECHI_COORDINATOR": place}
-    return {k: v for k, v in os.environ.items() if k not in tools.OF_LAUNCHERS} | meeting
+    # BAECHI_JOB tells jobs at one place apart, and this place is of these ranks alone.
+    others = {*tools.OF_LAUNCHERS, "BAECHI_JOB"}
+    return {k: v for k, v in os.environ.items() if k not in others} | meeting
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("localhost", 0))
         return int(found.getsockname()[1])

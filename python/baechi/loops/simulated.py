@@ -14,7 +14,7 @@ import numpy as np
 
 from baechi.loops.block_program import BlockProgram
 from baechi.loops.blocks import Block, Layout
-from baechi.loops.changes import change
+from baechi.loops.changes import change, joined
 from baechi.loops.compiled import check_position, emit_block
 from baechi.loops.entries import Entries
 from baechi.loops.pieces import Pieces
@@ -48,12 +48,17 @@ class Simulated:
                 total = dict(before)
                 for block in blocks:
                     for n in kept:
-                        reduced = layout.pieces[n].reduced
-                        state[n] = np.zeros_like(before[n]) if reduced else before[n]
+                        pieces = layout.pieces[n]
+                        sums = pieces.reduced and not pieces.joins
+                        state[n] = np.zeros_like(before[n]) if sums else before[n]
                     self._run_block(entries, leaves, state, block)
                     for n in kept:
-                        reduced = layout.pieces[n].reduced
-                        total[n] = total[n] + (state[n] if reduced else change(state[n], before[n]))
+                        pieces = layout.pieces[n]
+                        if pieces.joins:
+                            total[n] = joined(pieces.joins, total[n], state[n], before[n])
+                            continue
+                        mine = state[n] if pieces.reduced else change(state[n], before[n])
+                        total[n] = total[n] + mine
                 for n in kept:
                     state[n] = total[n]
         made = [jax.tree.unflatten(entries.tree, leaves)] if self._body.new_values else []

@@ -1,14 +1,17 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which accesses of a body are sums, `x[i] += f`, on whose order nothing else depends."""
+"""Which accesses of a body are sums, `x[i] += f`, minima or maxima, on whose order nothing else
+depends."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from baechi.loops.accesses import Access
 
@@ -20,8 +23,8 @@ def mark_sums(
     arguments: Sequence[jax.ShapeDtypeStruct],
     arrays: Sequence[jax.ShapeDtypeStruct],
 ) -> None:
-    """Makes one addition of a read and a write where nothing else of the body depends on what
-    was read.
+    """Makes one addition, minimum or maximum of a read and a write where nothing else of the body
+    depends on what was read.
 
     seen: the body's reads, with whether each sees, or may see, what the entry itself has
         written; one that surely does is no access of the body.
@@ -66,33 +69,58 @@ def mark_sums(
         if not hasattr(variable, "val"):
             uses[variable] = uses.get(variable, 0) + 1
     made = {variable: equation for equation in jaxpr.eqns for variable in equation.outvars}
-    sums: dict[int, int] = {}  # by write its read
-    for number, access in enumerate(made_reads):
-        variable = jaxpr.invars[len(arguments) + number]
-        for at, (write, output) in enumerate(zip(made_writes, jaxpr.outvars, strict=False)):
-            equation = None if hasattr(output, "val") else made.get(output)
-            if (
-                at not in sums
-                and place_of[id(write)] == place_of[id(access)]
-                and equation is not None
-                and _adds(equation, variable)
-                and uses[variable] == 1
-                and uses[output] == 1
-            ):
-                sums[at] = number
-                break
     written = [access for access in body.accesses if access.writes]
-    for array in {access.array for access in written}:
-        mine = [n for n, (access, _) in enumerate(seen) if access.array == array]
-        all_are = set(mine) <= set(sums.values()) and all(
-            at in sums for at, write in enumerate(written) if write.array == array
+
+    def updates(is_update: Callable[[Any, Any], bool]) -> dict[int, int]:
+        """By write its read."""
+        found: dict[int, int] = {}
+        for number, access in enumerate(made_reads):
+            variable = jaxpr.invars[len(arguments) + number]
+            for at, (write, output) in enumerate(zip(made_writes, jaxpr.outvars, strict=False)):
+                equation = None if hasattr(output, "val") else made.get(output)
+                if (
+                    at not in found
+                    and place_of[id(write)] == place_of[id(access)]
+                    and equation is not None
+                    and is_update(equation, variable)
+                    and uses[variable] == 1
+                    and uses[output] == 1
+                ):
+                    found[at] = number
+                    break
+        return found
+
+    def reads_of(array: int) -> list[int]:
+        return [n for n, (access, _) in enumerate(seen) if access.array == array]
+
+    def are_all(array: int, found: dict[int, int]) -> bool:
+        return set(reads_of(array)) <= set(found.values()) and all(
+            at in found for at, write in enumerate(written) if write.array == array
         )
+
+    sums = updates(_adds)
+    for array in {access.array for access in written}:
         # Otherwise a read may see a sum, and depend on what it began with.
-        if not all_are and any(seen[n][1] for n in mine):
+        if not are_all(array, sums) and any(seen[n][1] for n in reads_of(array)):
             continue
         for at, number in sums.items():
             if written[at].array == array:
                 written[at].adds = seen[number][0].adds = True
+    for how in ("min", "max"):
+        found = updates(functools.partial(_is_of, how))
+        for array in {access.array for access in written}:
+            # Of floats the order may tell which of two that are no numbers stays.
+            if not are_all(array, found) or not jnp.issubdtype(arrays[array].dtype, jnp.integer):
+                continue
+            for at, number in found.items():
+                if written[at].array == array:
+                    written[at].joins = seen[number][0].joins = how
+
+
+def _is_of(how: str, equation: Any, variable: Any) -> bool:
+    """Whether an equation is the minimum, or maximum, of `variable` and something else."""
+    places = [v is variable for v in equation.invars]
+    return places.count(True) == 1 and str(equation.primitive) == how
 
 
 def _adds(equation: Any, variable: Any) -> bool:

@@ -147,6 +147,8 @@ class Trace:
         name, like = self._names[array], self._arrays[array]
         shape = shape_at(positions)
         value = as_number(value)
+        is_number = isinstance(value, bool | int | float | np.number | np.bool_)
+        number = value if is_number else None
         if isinstance(value, int) and jnp.issubdtype(like.dtype, jnp.integer):
             limits = jnp.iinfo(like.dtype)  # type: ignore[no-untyped-call]
             if not limits.min <= value <= limits.max:
@@ -167,7 +169,11 @@ class Trace:
             ) from None
         if not self._apart:  # where nobody looks, and a part taken would be a use
             self._store(array, positions, value)
-        self.accesses.append(Access(array, True, positions, place(), source()))
+        access = Access(array, True, positions, place(), source())
+        if number is not None:
+            with np.errstate(all="ignore"):
+                access.number = np.asarray(number).astype(like.dtype).tobytes()
+        self.accesses.append(access)
         self.written.append(value)
 
     def _store(self, array: int, positions: tuple[Position, ...], value: jax.Array) -> None:
@@ -314,7 +320,17 @@ def trace(
         return again.accesses, again.written, new
 
     mark_sums(traced, first[0].seen, apart, [*keys, *values], arrays)
+    _mark_sets(accesses, [access for access, _ in first[0].seen])
     return traced
+
+
+def _mark_sets(accesses: Sequence[Access], reads: Sequence[Access]) -> None:
+    """Arrays that nobody reads, and all set to one number: whoever is last, they are the same."""
+    for array in {access.array for access in accesses} - {access.array for access in reads}:
+        mine = [access for access in accesses if access.array == array]
+        if mine[0].number is not None and len({access.number for access in mine}) == 1:
+            for access in mine:
+                access.joins = "set"
 
 
 def _first_outside(

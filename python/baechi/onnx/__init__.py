@@ -58,6 +58,7 @@ def compile(
     costs: str = "measured",
     measure: str = "auto",
     cuda_math: str = "fp32",
+    cuda_convolutions: str = "measured",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
@@ -68,8 +69,9 @@ def compile(
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
-        split, transfers, fit_memory, spill_to, verbose: as for `baechi.jit`;
+    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
+        cuda_convolutions, splits, split, transfers, fit_memory, spill_to, verbose: as for
+        `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
@@ -84,6 +86,7 @@ def compile(
         costs,
         measure,
         cuda_math,
+        cuda_convolutions,
         splits,
         split,
         transfers,

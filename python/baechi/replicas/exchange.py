@@ -50,11 +50,13 @@ def simulate(
     message_ns: int = 0,
     slice_parameters: int | None = 50_000,
     servers: str = "first",
+    stored: bool = False,
     steps: int = 6,
 ) -> Exchange:
     """A step between machines that are workers and parameter servers. Without
     `slice_parameters` the best of twelve sizes is taken. The pieces of each array begin at the
-    `first` server, or where the array before ended (`turn`), or at the `better` of these."""
+    `first` server, or where the array before ended (`turn`), or at the `better` of these. A
+    message is received while it is sent or, where it is `stored` in between, once it was."""
     if policy not in POLICIES:
         raise ExchangeError(f"unknown policy '{policy}'; known: {', '.join(POLICIES)}")
     if servers not in SERVERS:
@@ -64,6 +66,7 @@ def simulate(
         machines,
         POLICIES.index(policy),
         SERVERS.index(servers),
+        stored,
         bytes_per_second,
         latency_ns,
         message_ns,

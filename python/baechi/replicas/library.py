@@ -38,6 +38,7 @@ class ExchangeOptions(ctypes.Structure):
         ("machines", ctypes.c_int32),
         ("policy", ctypes.c_int32),
         ("servers", ctypes.c_int32),
+        ("stored", ctypes.c_int32),
         ("bytes_per_second", ctypes.c_double),
         ("latency_ns", ctypes.c_int64),
         ("message_ns", ctypes.c_int64),

@@ -86,7 +86,7 @@ class ParameterStore:
         cls,
         file: str | os.PathLike[str],
         *,
-        workers: int = 1,
+        workers: int | None = None,
         processes: int = 0,
         staleness: int = 0,
         budget: float | None = None,
@@ -99,7 +99,8 @@ class ParameterStore:
         seed: int = 1,
         network: Network | None = None,
     ) -> ParameterStore:
-        """One that goes on from what `save` wrote."""
+        """One that goes on from what `save` wrote. workers: None, as many as there were; of
+        others' number each begins at the earliest clock."""
         options = _options(locals())
         store = cls.__new__(cls)
         store._handle = library.library().baechiStoreRestore(
@@ -111,6 +112,7 @@ class ParameterStore:
     def _open(self, options: library.StoreOptions) -> None:
         if not self._handle:
             raise StoreError(library.error())
+        options.workers = library.library().baechiStoreWorkers(ctypes.c_void_p(self._handle))
         self._options = options
         self._tables: dict[str, tuple[int, int, int]] = {}  # place, rows, width
         found = library.library()
@@ -278,10 +280,15 @@ _WHOLE = {
 
 
 def _options(given: dict[str, Any]) -> library.StoreOptions:
+    """workers: None, as many as a file says."""
     if given["order"] not in ORDERS:
         raise StoreError(f"unknown order '{given['order']}'; known: {', '.join(ORDERS)}")
     if given["when_lost"] not in ("stop", "wait"):
         raise StoreError(f"unknown when_lost '{given['when_lost']}'; known: stop, wait")
+    if given["workers"] is None:
+        given = given | {"workers": 0}  # the library's word for it
+    elif given["workers"] == 0:
+        raise StoreError("the number of workers is 0: give at least 1")
     for name, mend in _WHOLE.items():
         given[name] = arguments.whole(f"the {name.replace('_', ' ')}", given[name], mend)
     budget = arguments.real("the budget", 0 if given["budget"] is None else given["budget"], _BYTES)

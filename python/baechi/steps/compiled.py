@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from baechi.pictures import svg
-from baechi.steps.library import refuse_within_host_calls
+from baechi.steps.host_calls import refuse_within_host_calls
 from baechi.steps.program import Program
 
 if TYPE_CHECKING:

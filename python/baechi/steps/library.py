@@ -13,15 +13,14 @@ import os
 import pathlib
 import re
 import stat
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import ml_dtypes
 import numpy as np
 
-from baechi.common import users
 from baechi.steps import dlpack
+from baechi.steps.host_calls import HostCall, computing
 
 TYPES = {
     "f64": np.float64,
@@ -49,43 +48,6 @@ def _type_of(dtype: np.dtype) -> str:
 _SEAL = b"\nbaechi-sha256 "
 _SEAL_BYTES = len(_SEAL) + 64 + 1
 _ALIGNMENT = 64  # bytes
-
-
-class HostCall(Protocol):
-    """A function that a program only declares: of arrays, to arrays of its results' types."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def function(self) -> Callable[..., Sequence[np.ndarray]]: ...
-    @property
-    def operands(self) -> Sequence[Any]: ...  # each has shape and dtype
-    @property
-    def results(self) -> Sequence[Any]: ...
-
-
-# What a step calls on its devices' threads: with what was given to it, the function's name,
-# the places of operands and results, and a place for an error's text.
-_HOST_FUNCTION = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_void_p,
-    ctypes.c_char_p,
-    ctypes.POINTER(ctypes.c_void_p),
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-)
-
-# Set on threads that compute a host call: the step waits for them.
-_within = threading.local()
-
-
-def refuse_within_host_calls(what: str) -> None:
-    """Raises RuntimeError on a thread that a step waits for: it would wait for the step."""
-    if getattr(_within, "call", None) is not None:
-        raise RuntimeError(
-            f"{what} within '{_within.call}', which a step of baechi.jit waits for: give it what "
-            "it needs as arguments, or do this after the step"
-        )
 
 
 class StepError(RuntimeError):
@@ -146,28 +108,6 @@ def _renamed(file: pathlib.Path, prefix: str) -> str:
         f"call the file {there}.so, or write it again with "
         f"baechi-run --emit=so --output={file.name}"
     )
-
-
-def _compute(call: HostCall, places: Any) -> None:
-    def array(place: int, kind: Any) -> np.ndarray:
-        dtype = np.dtype(kind.dtype)
-        size = int(np.prod(kind.shape)) * dtype.itemsize
-        if size == 0:
-            return np.empty(kind.shape, dtype)
-        memory = (ctypes.c_char * size).from_address(place)
-        return np.frombuffer(memory, dtype).reshape(kind.shape)
-
-    count = len(call.operands)
-    # Copies: whoever keeps one must not see the arena's next tensor in its place.
-    given = [array(places[i], kind).copy() for i, kind in enumerate(call.operands)]
-    made = call.function(*given)
-    for i, (kind, value) in enumerate(zip(call.results, made, strict=True)):
-        if value.shape != tuple(kind.shape) or value.dtype != np.dtype(kind.dtype):
-            raise TypeError(
-                f"result {i} is {value.dtype} of shape {value.shape}, not "
-                f"{np.dtype(kind.dtype)} of shape {tuple(kind.shape)}"
-            )
-        array(places[count + i], kind)[...] = value
 
 
 class StepLibrary:
@@ -232,24 +172,12 @@ class StepLibrary:
 
     def set_host_calls(self, calls: Sequence[HostCall]) -> None:
         """Lets Python compute what the program only declares (docs/host-calls.md)."""
-        by_name = {call.name: call for call in calls}
 
-        def compute(_: Any, name: bytes, places: Any, error: int, size: int) -> int:
-            try:
-                call = by_name[name.decode()]
-                _within.call = call.name
-                _compute(call, places)
-                return 0
-            except BaseException as raised:  # nothing may be thrown into the step
-                self._raised = raised
-                text = users.told(raised).encode()[: size - 1] + b"\0"
-                ctypes.memmove(error, text, len(text))
-                return 1
-            finally:
-                _within.call = None
+        def note(error: BaseException) -> None:
+            self._raised = error
 
         self._settle()
-        self._computing = _HOST_FUNCTION(compute)  # lives as long as the step
+        self._computing = computing(calls, note)  # lives as long as the step
         if self._functions["set_host_calls"](self._step, self._computing, None):
             self.fail()
 
@@ -302,6 +230,30 @@ class StepLibrary:
         self._settle()
         if self._functions["run"](self._step):
             self.fail()
+
+    def call(self, arguments: Mapping[int, Any], results: Mapping[int, Any]) -> None:
+        """Sets arguments, runs a step and reads results into arrays of the caller's, which are as
+        `set_argument` and `read_result` take them. What lies on a GPU is copied there as parts of
+        the step, after what others have begun to do to it: the step alone is waited for."""
+        self._settle()
+        kept, places = [], []
+        for border, values in (("arguments", arguments), ("results", results)):
+            there = (ctypes.c_void_p * len(self.program[border]))()
+            for index, value in values.items():
+                there[index], owner = self._place(border, index, value)
+                kept.append(owner)
+            places.append(there)
+        if self._functions["call"](self._step, *places):
+            self.fail()
+
+    def _place(self, border: str, index: int, value: Any) -> tuple[int, Any]:
+        """Where an array lies, which fits an argument (or result), and what keeps it there."""
+        writes = border == "results"
+        if isinstance(value, np.ndarray):
+            self._check_numpy(border, index, value, writes=writes)
+            return value.ctypes.data, value
+        array = self._borrow(border, index, value, writes=writes)
+        return array.address, array
 
     @property
     def is_open(self) -> bool:
@@ -356,18 +308,22 @@ class StepLibrary:
     def _lend(self, function: str, index: int, value: Any) -> None:
         """Lets a function of the library have an array of DLPack's, where it fits."""
         writes = function != "set_argument"
-        infos = self.program["results" if function == "get_result" else "arguments"]
+        border = "results" if function == "get_result" else "arguments"
+        self._settle()
+        array = self._borrow(border, index, value, writes=writes)
+        data, size = ctypes.c_void_p(array.address or None), ctypes.c_size_t(array.bytes)
+        if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
+            self.fail()
+
+    def _borrow(self, border: str, index: int, value: Any, *, writes: bool) -> dlpack.Borrowed:
         if not dlpack.is_array(value):
             raise TypeError(
                 f"{type(value).__name__} is no array: give one of NumPy, or one with __dlpack__"
             )
-        self._settle()
         array = dlpack.borrow(value)
-        if 0 <= index < len(infos):  # else the library says so
-            self._check_lent(infos[index], array, writes)
-        data, size = ctypes.c_void_p(array.address or None), ctypes.c_size_t(array.bytes)
-        if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
-            self.fail()
+        if 0 <= index < len(self.program[border]):  # else the library says so
+            self._check_lent(self.program[border][index], array, writes)
+        return array
 
     def _check_numpy(self, border: str, index: int, value: np.ndarray, writes: bool) -> None:
         if not 0 <= index < len(self.program[border]):

@@ -10,6 +10,7 @@ import json
 import re
 import statistics
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -102,9 +103,15 @@ class Program:
         made._wall_ns = self._wall_ns
         return made
 
-    def step(self) -> None:
-        """One step on what the arguments' places hold."""
-        self.library.run()
+    def step(
+        self, arguments: Mapping[int, Any] | None = None, results: Mapping[int, Any] | None = None
+    ) -> None:
+        """One step on what the arguments' places hold; with these arguments, and results into
+        these arrays, where given (`StepLibrary.call`)."""
+        if arguments is None:
+            self.library.run()
+        else:
+            self.library.call(arguments, results or {})
         self._wall_ns.append(self.library.wall_ns)
 
     def placement(self) -> dict[str, str]:

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from baechi.steps.library import StepLibrary, refuse_within_host_calls
+from baechi.steps.host_calls import refuse_within_host_calls
+from baechi.steps.library import StepLibrary
 
 Kind = tuple[tuple[int, ...], np.dtype[Any], bool]
 """Shape, type, and whether it is weak."""

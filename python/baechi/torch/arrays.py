@@ -37,14 +37,19 @@ def to_torch(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(array).to(dtype)
 
 
-def give(tensor: torch.Tensor, library: StepLibrary, index: int) -> None:
+def as_argument(
+    tensor: torch.Tensor, library: StepLibrary, index: int
+) -> torch.Tensor | np.ndarray:
     """The tensor as an argument's value. One of a GPU is copied within it where the argument
     lies there."""
     plain = tensor.detach()
     if plain.is_cuda and device_of(library, "arguments", index) is not None:
-        library.set_argument(index, plain.resolve_conj().resolve_neg().contiguous())
-    else:
-        library.set_argument(index, to_numpy(plain))
+        return plain.resolve_conj().resolve_neg().contiguous()
+    return to_numpy(plain)
+
+
+def give(tensor: torch.Tensor, library: StepLibrary, index: int) -> None:
+    library.set_argument(index, as_argument(tensor, library, index))
 
 
 def write(tensor: torch.Tensor, library: StepLibrary, index: int) -> None:
@@ -62,20 +67,34 @@ def write(tensor: torch.Tensor, library: StepLibrary, index: int) -> None:
             value = to_torch(library.argument(index), tensor.dtype)
         with torch.no_grad():
             plain.copy_(value)
+    mark_changed(tensor)
+
+
+def mark_changed(tensor: torch.Tensor) -> None:
+    """What counts its versions sees that it has another value."""
     if not tensor.is_inference():
         torch.autograd.graph.increment_version(tensor)
+
+
+def room(
+    library: StepLibrary, index: int, dtype: torch.dtype, device: torch.device
+) -> torch.Tensor | None:
+    """Memory of a GPU for a result that lies there; None: it does not, or has another type."""
+    if device.type != "cuda" or device_of(library, "results", index) is None:
+        return None
+    info = library.program["results"][index]
+    if info["type"] != _word(dtype):
+        return None
+    return torch.empty(info["shape"], dtype=dtype, device=device)
 
 
 def result(
     library: StepLibrary, index: int, dtype: torch.dtype, device: torch.device
 ) -> torch.Tensor:
     """A result as a tensor on a device, copied within a GPU where it lies there."""
-    if device.type == "cuda" and device_of(library, "results", index) is not None:
-        info = library.program["results"][index]
-        if info["type"] == _word(dtype):
-            made = torch.empty(info["shape"], dtype=dtype, device=device)
-            library.read_result(index, made)
-            return made
+    if (made := room(library, index, dtype, device)) is not None:
+        library.read_result(index, made)
+        return made
     return to_torch(library.result(index), dtype).to(device)
 
 

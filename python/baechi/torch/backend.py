@@ -31,7 +31,7 @@ from baechi.importer.torch.trace import lowerable_operations
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes
-from baechi.torch.graph_check import Reference, compare, of_types, with_own_memory
+from baechi.torch.graph_check import Reference, compare, with_own_memory
 from baechi.torch.graph_program import GraphProgram, origin_in_user_code
 from baechi.torch.partition import partition
 
@@ -66,7 +66,7 @@ def baechi(
         raise ValueError(
             f"backend 'baechi' has no option '{min(unknown)}'; known: {', '.join(known)}"
         )
-    compiling = CompileOptions(**given)
+    compiling = CompileOptions(**given).replicated()
     checks = CheckOptions(check, tolerance, compiling.cuda_math)
     return CompiledGraph(module, compiling, weights == "held", checks).run
 
@@ -222,9 +222,8 @@ class _Differentiable:
             return
         ours = _tensors(results)
         names = [*(f"result {i}" for i in range(len(ours))), *self._names]
-        checks, reference.rounding = of_types(self._checks, self.forward.types)
         # The operations that were compiled are PyTorch's: else this would not be reached.
-        compare(names, [*ours, *inputs], reference, checks, lambda: None)
+        compare(names, [*ours, *inputs], reference, self._checks, lambda: None)
 
     def _run(self, inputs: Sequence[torch.Tensor]) -> tuple:
         if self._is_compiled:

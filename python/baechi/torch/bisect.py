@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from baechi import init
+from baechi.checking import halving
 from baechi.checking.compare import Difference, Suspect, first_difference
 from baechi.checking.options import CheckOptions
 from baechi.common import temporary
@@ -30,8 +31,10 @@ from baechi.steps.program import Program
 from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.eager import disturbed
+from baechi.torch.short_types import shortened
 
 _DRAWS = 2
+_REFUSALS = (CompileError, ImportFailure, StepError)
 
 
 @dataclasses.dataclass
@@ -47,7 +50,6 @@ class Parts:
     checks: CheckOptions
     options: CompileOptions
     placement: str
-    rounding: float  # of what is computed in a narrower type
 
     def results(self) -> list[np.ndarray]:
         """The graph's results, computed by PyTorch one operation after the other."""
@@ -59,26 +61,12 @@ class Parts:
         PyTorch, while up to the one before it gives the same. None: there is none."""
         calls = [node for node in self.graph.graph.nodes if node.op == "call_function"]
         cuts = [k for k in range(1, len(calls) + 1) if _can_return(self._live(calls, k))]
-        found: Difference | None = None
-        right, wrong = 0, len(cuts) - 1
-        try:
-            found = self._judge(calls, len(calls))
-            if found is None:
-                return None
-            while right < wrong:
-                middle = (right + wrong) // 2
-                difference = self._judge(calls, cuts[middle])
-                if difference is None:
-                    right = middle + 1
-                else:
-                    wrong, found = middle, difference
-        except (CompileError, ImportFailure, StepError):
-            if found is None:
-                return None  # a part of a program may be refused where the whole is not
-        last = calls[cuts[wrong] - 1]
-        others = cuts[wrong] - 1 - (cuts[right - 1] if right else 0)
+        found = halving.first_wrong(len(calls), cuts, lambda n: self._judge(calls, n), _REFUSALS)
+        if found is None:
+            return None
+        last = calls[found.last]
         name, source = name_of(last), origin_of(last).source
-        return Suspect(name, str(last.target), source, found.text, others)
+        return Suspect(name, str(last.target), source, found.difference.text, found.others)
 
     def _live(self, calls: Sequence[torch.fx.Node], count: int) -> list[torch.fx.Node]:
         """What the first so many operations make for the others, or for the graph's user."""
@@ -93,11 +81,14 @@ class Parts:
 
         def others() -> list[list[np.ndarray]]:
             draws = [np.random.default_rng(seed) for seed in range(_DRAWS)]
-            changed = [[disturbed(x, draw, self.rounding) for x in self.given] for draw in draws]
+            changed = [[disturbed(x, draw) for x in self.given] for draw in draws]
             return [self._computed(self.graph, live, given) for given in changed]
 
+        def rounded() -> list[Sequence[np.ndarray]]:
+            return shortened(lambda: self._computed(self.graph, live, self.given))
+
         ours = self._compiled(live)
-        return first_difference(ours, theirs, self.checks, "PyTorch", others)
+        return first_difference(ours, theirs, self.checks, "PyTorch", others, rounded)
 
     def _computed(
         self,

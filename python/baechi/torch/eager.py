@@ -16,6 +16,7 @@ from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.gradients import Consumed
 from baechi.torch.inputs import Inputs
+from baechi.torch.short_types import SHORT
 from baechi.torch.state import State
 from baechi.torch.step_trace import loss_of
 from baechi.torch.training_trace import LOSS, Phase, Recipe
@@ -56,29 +57,25 @@ class Snapshot:
             self._scaler.load_state_dict(self._scale)
         torch.set_rng_state(self._random)
 
-    def disturb(
-        self, inputs: Iterable[torch.Tensor], seed: int, rounding: float
-    ) -> list[torch.Tensor]:
+    def disturb(self, inputs: Iterable[torch.Tensor], seed: int) -> list[torch.Tensor]:
         """Changes every floating-point number by one part of its precision, or not at all;
         gives changed copies of the inputs."""
         self.restore()
         draws = np.random.default_rng(seed)
         with torch.no_grad():
             for tensor, value in self._values:
-                tensor.detach().copy_(disturbed(value, draws, rounding))
-        return [disturbed(tensor, draws, rounding) for tensor in inputs]
+                tensor.detach().copy_(disturbed(value, draws))
+        return [disturbed(tensor, draws) for tensor in inputs]
 
 
-def disturbed(
-    tensor: torch.Tensor, draws: np.random.Generator, rounding: float = 0.0
-) -> torch.Tensor:
-    """A tensor whose floating-point numbers are changed by a part of their precision, or by
-    `rounding` of themselves where that is more."""
-    if not tensor.is_floating_point():
+def disturbed(tensor: torch.Tensor, draws: np.random.Generator) -> torch.Tensor:
+    """A tensor whose floating-point numbers are changed by one part of their precision, or not
+    at all; those of short types are what they are (`short_types`)."""
+    if not tensor.is_floating_point() or tensor.dtype in SHORT:
         return tensor
     sign = torch.from_numpy(draws.integers(-1, 2, tuple(tensor.shape)))
-    step = max(torch.finfo(tensor.dtype).eps, rounding)
-    return (tensor.detach() * (1 + sign * step).to(tensor.dtype)).to(tensor.dtype)
+    factor = 1 + sign * torch.finfo(tensor.dtype).eps
+    return (tensor.detach() * factor.to(tensor.dtype)).to(tensor.dtype)
 
 
 def run_eagerly(
@@ -112,8 +109,9 @@ def _update(state: State, recipe: Recipe, parameters: list[torch.Tensor]) -> tor
         if options.scaler is not None:
             gradients = [p.grad for p in parameters if p.grad is not None]
             overflow = not all(bool(gradient.isfinite().all()) for gradient in gradients)
+            numbers = options.numbers()
             for gradient in gradients:
-                gradient.mul_(options.numbers()["unscale"])
+                gradient.mul_(numbers["unscale"]).mul_(numbers["unscale_rest"])
         if options.clip_value is not None:
             torch.nn.utils.clip_grad_value_(parameters, options.clip_value)
         if options.clip_norm is not None:

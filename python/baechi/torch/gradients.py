@@ -62,7 +62,14 @@ class GradientOptions:
         if self.scaler is None:
             return {}
         scale = float(self.scaler.get_scale())
-        return {"scale": scale, "unscale": 1.0 / scale}
+        # In two factors, the second a power of two: 1 / 2^127 is a denormal number.
+        mantissa, exponent = math.frexp(1.0 / scale)
+        half = exponent // 2
+        return {
+            "scale": scale,
+            "unscale": math.ldexp(mantissa, half),
+            "unscale_rest": math.ldexp(1.0, exponent - half),
+        }
 
     def applied(
         self, gradients: Tensors, numbers: Tensors
@@ -74,8 +81,8 @@ class GradientOptions:
         if self.scaler is not None:
             finite = [torch.isfinite(gradient).all() for gradient in gradients.values()]
             told["overflow"] = torch.stack(finite).all().logical_not()
-            factor = numbers["unscale"]
-            gradients = {name: (g * factor).to(g.dtype) for name, g in gradients.items()}
+            factor, rest = numbers["unscale"], numbers["unscale_rest"]
+            gradients = {name: (g * factor * rest).to(g.dtype) for name, g in gradients.items()}
         if self.clip_value is not None:
             limit = float(self.clip_value)
             gradients = {name: g.clamp(-limit, limit) for name, g in gradients.items()}

@@ -15,19 +15,10 @@ from baechi.checking.compare import Difference, Suspect, first_difference
 from baechi.checking.options import CheckError, CheckOptions
 from baechi.torch.arrays import to_numpy
 from baechi.torch.eager import disturbed
+from baechi.torch.short_types import shortened
 
 _DRAWS = 2
 _REFERENCE = "PyTorch"
-_WORDS = {torch.bfloat16: "bf16", torch.float16: "fp16"}
-
-
-def of_types(options: CheckOptions, types: set[torch.dtype]) -> tuple[CheckOptions, float]:
-    """The options, and the rounding, of what computes with these types: single precision is no
-    better than the narrowest of them."""
-    narrow = [kind for kind in (torch.bfloat16, torch.float16) if kind in types]
-    if not narrow:
-        return options, 0.0
-    return dataclasses.replace(options, cuda_math=_WORDS[narrow[0]]), torch.finfo(narrow[0]).eps
 
 
 def with_own_memory(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -51,7 +42,6 @@ class Reference:
 
     run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
     given: Sequence[torch.Tensor]
-    rounding: float = 0.0
     # The generator's state before the program draws.
     random: torch.Tensor = dataclasses.field(default_factory=torch.get_rng_state)
 
@@ -69,10 +59,10 @@ class Reference:
     def disturbed(self) -> list[list[np.ndarray]]:
         """The same with changed last digits of the arguments."""
         draws = [np.random.default_rng(seed) for seed in range(_DRAWS)]
-        return [
-            self._of([disturbed(tensor, draw, self.rounding) for tensor in self.given])
-            for draw in draws
-        ]
+        return [self._of([disturbed(tensor, draw) for tensor in self.given]) for draw in draws]
+
+    def shortened(self) -> list[Sequence[np.ndarray]]:
+        return shortened(self.values)
 
     def _of(self, given: Sequence[torch.Tensor]) -> list[np.ndarray]:
         after = torch.get_rng_state()
@@ -102,7 +92,8 @@ def compare(
             0.0,
         ) from error
     mine = [to_numpy(tensor.detach()) for tensor in ours]
-    found = first_difference(mine, theirs, options, _REFERENCE, reference.disturbed)
+    others = reference.disturbed, reference.shortened
+    found = first_difference(mine, theirs, options, _REFERENCE, *others)
     if found is not None:
         raise _error(names[found.index], found, blame())
 

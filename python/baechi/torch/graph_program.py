@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from baechi import init
 from baechi.checking.compare import Suspect
@@ -27,7 +26,7 @@ from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes
 from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
 from baechi.torch.bisect import Parts
-from baechi.torch.graph_check import Reference, compare, of_types, with_own_memory
+from baechi.torch.graph_check import Reference, compare, with_own_memory
 
 # The name of all: torch.compile does not tell whose they are.
 _GRAPH = "graph"
@@ -57,10 +56,6 @@ class GraphProgram(Compiled[Program]):
         self._options, self._held, self._siblings = options, held, siblings
         self._checks, self._calls, self._module = checks, 0, module
         self._backward = backward
-        values = (node.meta.get("val") for node in module.graph.nodes)
-        leaves = (x for value in values for x in pytree.tree_leaves(value))
-        #: What it computes with.
-        self.types = {x.dtype for x in leaves if isinstance(x, torch.Tensor)}
         siblings.append(self)
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         (results,) = module.graph.output_node().args
@@ -122,13 +117,10 @@ class GraphProgram(Compiled[Program]):
             if self._latest is None:
                 return None
             names, placement = self._traced.names, self._latest.placement_file()
-            parts = Parts(
-                self._traced.graph, names, given, checks, self._options, placement, rounding
-            )
+            graph = self._traced.graph
+            parts = Parts(graph, names, given, self._checks, self._options, placement)
             return parts.first_wrong()
 
-        checks, rounding = of_types(self._checks, self.types)
-        reference = dataclasses.replace(reference, rounding=rounding)
         (nodes,) = self._module.graph.output_node().args
         what = "backward" if self._backward else "forward"
         names = [
@@ -137,7 +129,7 @@ class GraphProgram(Compiled[Program]):
             if result.is_tensor
         ]
         ours = [x for x in results if isinstance(x, torch.Tensor)]
-        compare(names, ours, reference, checks, blame)
+        compare(names, ours, reference, self._checks, blame)
 
     def _step(self, given: Sequence[torch.Tensor], inputs: int) -> list[torch.Tensor]:
         if self._latest is None:

@@ -6,26 +6,26 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from baechi.checking.compare import Difference, first_difference
+from baechi.checking.compare import Difference, Disturbed, first_difference
 from baechi.checking.options import CheckError, CheckOptions
 from baechi.compiling.options import CompileOptions
-from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.bisect import Parts
 from baechi.torch.eager import Snapshot, run_eagerly, values_of
 from baechi.torch.inputs import Inputs
+from baechi.torch.short_types import shortened
 from baechi.torch.state import State
 from baechi.torch.step_program import StepProgram
 from baechi.torch.training_trace import Phase, Recipe
 
 _DRAWS = 2
 _REFERENCE = "PyTorch"
-_WORDS = {torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
 @dataclasses.dataclass
@@ -39,13 +39,6 @@ class StepCheck:
     recipe: Recipe
     options: CheckOptions
     compile: CompileOptions
-
-    def __post_init__(self) -> None:
-        # What autocast computes is rounded to its type on both sides.
-        self._rounding = 0.0
-        if (mode := modes.autocast_key()) is not None:
-            self._rounding = torch.finfo(mode[0]).eps
-            self.options = dataclasses.replace(self.options, cuda_math=_WORDS[mode[0]])
 
     def run(self) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
         """The step's own results. Raises CheckError, and whatever the step raises: then
@@ -111,24 +104,37 @@ class StepCheck:
     ) -> None:
         names = [name for name in theirs if name in ours]
 
+        def kept(runs: Callable[[], Sequence[Sequence[np.ndarray]]]) -> Disturbed:
+            """With all as it is now afterwards."""
+
+            def run() -> Sequence[Sequence[np.ndarray]]:
+                after = self._snapshot()
+                try:
+                    return runs()
+                finally:
+                    before.restore()
+                    after.restore()
+
+            return run
+
+        def of(found: dict[str, np.ndarray]) -> list[np.ndarray]:
+            return [found[name] for name in names]
+
         def disturbed() -> list[list[np.ndarray]]:
-            after = self._snapshot()
-            try:
-                runs = [
-                    self._eager(before.disturb(self.inputs.tensors, seed, self._rounding))
-                    for seed in range(_DRAWS)
-                ]
-            finally:
-                before.restore()
-                after.restore()
-            return [[run[name] for name in names] for run in runs]
+            inputs = self.inputs.tensors
+            return [of(self._eager(before.disturb(inputs, seed))) for seed in range(_DRAWS)]
+
+        def rounded() -> list[np.ndarray]:
+            before.restore()
+            return of(self._eager())
 
         found = first_difference(
-            [ours[name] for name in names],
-            [theirs[name] for name in names],
+            of(ours),
+            of(theirs),
             self.options,
             _REFERENCE,
-            disturbed,
+            kept(disturbed),
+            kept(lambda: shortened(rounded)),
         )
         if found is None:
             return
@@ -149,9 +155,7 @@ class StepCheck:
         before.restore()  # what was drawn
         names = [argument.name for argument in traced.arguments]
         placement = self.program.placement_file()
-        parts = Parts(
-            traced.graph, names, given, self.options, self.compile, placement, self._rounding
-        )
+        parts = Parts(traced.graph, names, given, self.options, self.compile, placement)
         suspect = parts.first_wrong()
         message = f"'{name}' after the step is not PyTorch's: {found.text}{note}"
         if suspect is not None:
@@ -160,7 +164,8 @@ class StepCheck:
             return CheckError(message, name, found.error, found.allowed, operator, source)
         if name in traced.results:
             value = parts.results()[traced.results.index(name)]
-            again = first_difference([value], [expected], self.options, _REFERENCE, list)
+            allowed = dataclasses.replace(self.options, tolerance=found.allowed)
+            again = first_difference([value], [expected], allowed, _REFERENCE, list)
             if again is not None:
                 message += (
                     "\nthe operations that were traced give it too, computed by PyTorch one by "

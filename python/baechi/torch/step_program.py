@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from baechi.steps.library import TYPES
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import arrays
-from baechi.torch.arrays import check_flags, check_indices, give, write
+from baechi.torch.arrays import as_argument, check_flags, check_indices, give, write
 from baechi.torch.gpu import refuse_hosts
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
@@ -33,6 +33,9 @@ class StepProgram(Program):
         self._addresses: list[int] = []
         self._device = torch.device("cpu")  # of the last call's model
         self.calls = 0
+        # Of the call at work: what results were copied to, and which of it was given to somebody.
+        self._made: dict[int, torch.Tensor] = {}
+        self._used: set[int] = set()
 
     def run(
         self, state: State, inputs: Inputs, phase: Phase, options: GradientOptions
@@ -45,12 +48,41 @@ class StepProgram(Program):
         held = self._held(state, phase, kept)
         numbers = [state.numbers(cohort) for cohort in phase.cohorts]
         self._check(held, inputs.tensors)
-        for index, value in self._given(held, inputs, phase, numbers, options).items():
-            give(value, self.library, index)
+        given = self._given(held, inputs, phase, numbers, options)
         self.calls += 1
-        self.step()
-
         self._device = state.device
+        self._made = self._rooms()
+        if self._made:
+            arguments = {i: as_argument(value, self.library, i) for i, value in given.items()}
+            self.step(arguments, self._made)
+        else:
+            for index, value in given.items():
+                give(value, self.library, index)
+            self.step()
+        try:
+            return self._finish(state, inputs, phase, options, kept, held, numbers)
+        finally:
+            self._made, self._used = {}, set()
+
+    def _rooms(self) -> dict[int, torch.Tensor]:
+        """Memory for the results that lie on a GPU, where the model is there."""
+        made = {
+            i: arrays.room(self.library, i, dtype, self._device)
+            for i, dtype in self.traced.dtypes.items()
+        }
+        return {i: tensor for i, tensor in made.items() if tensor is not None}
+
+    def _finish(
+        self,
+        state: State,
+        inputs: Inputs,
+        phase: Phase,
+        options: GradientOptions,
+        kept: dict[str, torch.Tensor],
+        held: dict[str, torch.Tensor],
+        numbers: Sequence[tuple[Numbers, Numbers]],
+    ) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
+        """What the step has made goes where it belongs."""
         told = {name: self._result(i) for name, i in self.traced.told.items()}
         if "flags" in told:
             check_flags(told["flags"].tolist(), self.traced.checks)
@@ -62,12 +94,8 @@ class StepProgram(Program):
         # What an overflow leaves alone is the optimizer's.
         own = {*kept, *state.trained} if overflow else set()
         written = set(held) - own
-        for name, index in self.traced.held.items():
-            if name in written and self.traced.arguments[index].updated_by is not None:
-                write(held[name], self.library, index)
-        for index, constant in self.traced.constants.items():
-            if self.traced.arguments[index].updated_by is not None:
-                write(constant, self.library, index)
+        changed = {i: held[name] for name, i in self.traced.held.items() if name in written}
+        self._write(changed | self.traced.constants)
         if phase.cohorts:
             if not overflow:
                 for cohort, (_, counters) in zip(phase.cohorts, numbers, strict=True):
@@ -80,6 +108,23 @@ class StepProgram(Program):
         for name in phase.others:  # another optimizer's, whose gradients are not computed
             _consume(state.parameters[name])
         return told[LOSS], further, norm
+
+    def _write(self, tensors: dict[int, torch.Tensor]) -> None:
+        """The next values of arguments into the tensors that they came from."""
+        there, values = [], []
+        for index, tensor in tensors.items():
+            update = self.traced.arguments[index].updated_by
+            if update is None:
+                continue
+            if update in self._made:
+                there.append(tensor.detach())
+                values.append(self._made[update])
+                arrays.mark_changed(tensor)
+            else:
+                write(tensor, self.library, index)
+        if there:
+            with torch.no_grad():
+                torch._foreach_copy_(there, values)  # in few launches, which nobody waits for
 
     def given(
         self, state: State, inputs: Inputs, phase: Phase, options: GradientOptions
@@ -161,6 +206,11 @@ class StepProgram(Program):
         return pytree.tree_unflatten(list(map(value, outputs.leaves)), outputs.structure)
 
     def _result(self, index: int) -> torch.Tensor:
+        if (made := self._made.get(index)) is not None:
+            # Who changes one does not change another.
+            made = made.clone() if index in self._used else made
+            self._used.add(index)
+            return made
         return arrays.result(self.library, index, self.traced.dtypes[index], self._device)
 
     def _type(self, index: int) -> Any:

@@ -183,6 +183,9 @@ def _of(owner: str, numbers: Mapping[tuple[str, str], torch.Tensor]) -> dict[str
 def _updated(cohort: Cohort, param, gradient, kept, numbers):
     """The rule's update; of numbers of 16 bits it is computed in 32."""
     wide = _WIDER.get(param.dtype)
+    if not param.dim():
+        # Python's numbers in PyTorch: they change no type, also not that of a scalar.
+        numbers = {name: x.to(wide or param.dtype) for name, x in numbers.items()}
     if wide is None:
         return cohort.group.rule.update(param, gradient, kept, numbers)
     new, state = cohort.group.rule.update(

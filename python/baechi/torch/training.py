@@ -50,11 +50,13 @@ def compile_step(
     costs: str = "measured",
     measure: str = "auto",
     cuda_math: str = "fp32",
+    cuda_convolutions: str = "measured",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
     exchange: str | None = None,
     slice_bytes: int | None = None,
+    factors: str = "none",
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -81,10 +83,10 @@ def compile_step(
     scaler: its scale multiplies the loss, steps whose gradients are not finite are left
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
-    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
-        split, replicas, exchange, slice_bytes, transfers, fit_memory, spill_to, verbose: as
-        for `baechi.jit`; names are `layers.0.fc1.weight` for parameters and buffers,
-        `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
+    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
+        cuda_convolutions, splits, split, replicas, exchange, slice_bytes, factors, transfers,
+        fit_memory, spill_to, verbose: as for `baechi.jit`; names are `layers.0.fc1.weight` for
+        parameters and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
     check_tolerance: what may differ, as for `baechi.jit`.
@@ -112,6 +114,7 @@ def compile_step(
         costs,
         measure,
         cuda_math,
+        cuda_convolutions,
         splits,
         split,
         transfers,
@@ -120,7 +123,8 @@ def compile_step(
         replicas,
         exchange,
         slice_bytes,
-    )
+        factors,
+    ).replicated()
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
     return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options, checks)

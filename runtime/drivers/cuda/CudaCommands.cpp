@@ -92,115 +92,18 @@ static Problem copy(CudaDevice &device, const CopyCommand &command,
   return capturing ? api.problem(result, what) : device.check(result, what);
 }
 
-/// Of one access. More are taken as one, with what lies between them.
-static constexpr int64_t mostPieces = 2048;
-
-/// `rows` pieces of so many bytes, `stride` apart.
-static void addPieces(Accesses &accesses, uintptr_t begin, int64_t bytes,
-                      int64_t rows, int64_t stride, bool writes) {
-  if (rows <= 0 || bytes <= 0)
-    return;
-  if (stride <= bytes || rows > mostPieces) {
-    bytes += (rows - 1) * stride;
-    rows = 1;
-  }
-  for (int64_t row = 0; row < rows; ++row, begin += uintptr_t(stride))
-    accesses.push_back({begin, begin + uintptr_t(bytes), writes});
-}
-
-static bool findAccesses(const uint64_t *words, const KernelCommand &command,
-                         Accesses &accesses) {
-  if (!command.accesses)
-    return false;
-  const uint64_t *parameters = words + 1 + wordsOf<KernelCommand>();
-  for (uint32_t i = 0; i < command.parameters; ++i) {
-    const baechi_cuda_access &access = command.accesses[i];
-    if (access.bytes < 0)
-      return false;
-    for (int64_t use : {BAECHI_CUDA_READS, BAECHI_CUDA_WRITES})
-      if (access.uses & use)
-        addPieces(accesses, parameters[i] + uintptr_t(access.offset),
-                  access.bytes, access.rows, access.stride,
-                  use == BAECHI_CUDA_WRITES);
-  }
-  return true;
-}
-
-/// The matrices of a batch, whose elements are of `type`.
-static void addMatrices(Accesses &accesses, const void *at, int64_t rows,
-                        int64_t columns, int64_t ld, int64_t stride,
-                        int64_t batch, int64_t type, bool writes) {
-  const int64_t size = type == BAECHI_CUDA_F32 ? 4 : 2;
-  auto begin = reinterpret_cast<uintptr_t>(at);
-  if (stride == 0)
-    batch = std::min<int64_t>(batch, 1);
-  // Batches that lie one before the other, from their first.
-  if (stride < 0) {
-    begin -= uintptr_t((batch - 1) * -stride * size);
-    stride = -stride;
-  }
-  if (ld == columns || rows == 1) {
-    addPieces(accesses, begin, rows * columns * size, batch, stride * size,
-              writes);
-    return;
-  }
-  if (rows > mostPieces / std::max<int64_t>(1, batch)) {
-    addPieces(accesses, begin,
-              ((batch - 1) * stride + (rows - 1) * ld + columns) * size, 1, 0,
-              writes);
-    return;
-  }
-  for (int64_t i = 0; i < batch; ++i)
-    addPieces(accesses, begin + uintptr_t(i * stride * size), columns * size,
-              rows, ld * size, writes);
-}
-
-static void findAccesses(const ProductCommand &command, Accesses &accesses) {
-  const Product &p = command.product;
-  const Factors &f = command.factors;
-  addMatrices(accesses, f.a, p.transpose_a ? p.k : p.m,
-              p.transpose_a ? p.m : p.k, p.ld_a, p.stride_a, p.batch,
-              p.factor_type, /*writes=*/false);
-  addMatrices(accesses, f.b, p.transpose_b ? p.n : p.k,
-              p.transpose_b ? p.k : p.n, p.ld_b, p.stride_b, p.batch,
-              p.factor_type, /*writes=*/false);
-  if (p.has_bias)
-    addMatrices(accesses, f.bias, 1, p.n, p.n, 0, 1, p.result_type,
-                /*writes=*/false);
-  // It is read, too, where the product is added to it.
-  addMatrices(accesses, f.c, p.m, p.n, p.ld_c, p.stride_c, p.batch,
-              p.result_type, /*writes=*/true);
-  // What it holds in between is nobody else's, whether the algorithm uses it
-  // or not.
-  addPieces(accesses, reinterpret_cast<uintptr_t>(f.workspace),
-            p.workspace_bytes, 1, 0, /*writes=*/true);
-}
-
-static void findAccesses(const ConvolutionCommand &command,
-                         Accesses &accesses) {
-  const Convolution &convolution = command.convolution;
-  const ConvolutionOperands &operands = command.operands;
-  auto add = [&](const void *at, int64_t bytes, bool writes) {
-    addPieces(accesses, reinterpret_cast<uintptr_t>(at), bytes, 1, 0, writes);
-  };
-  ConvolutionTensors tensors = tensorsOf(convolution);
-  add(operands.a, bytesOf(*tensors.a, convolution), /*writes=*/false);
-  add(operands.b, bytesOf(*tensors.b, convolution), /*writes=*/false);
-  add(operands.c, bytesOf(*tensors.c, convolution), /*writes=*/true);
-  add(operands.workspace, convolution.workspace_bytes, /*writes=*/true);
-}
-
 bool cuda::findAccesses(std::span<const uint64_t> words, Accesses &accesses) {
   accesses.clear();
   const uint64_t *command = words.data();
   switch (Kind(words[0] >> 32)) {
   case Kind::Kernel:
-    return ::findAccesses(command, get<KernelCommand>(command), accesses);
+    return findAccesses(get<KernelCommand>(command),
+                        command + 1 + wordsOf<KernelCommand>(), accesses);
   case Kind::Product:
-    ::findAccesses(get<ProductCommand>(command), accesses);
+    findAccesses(get<ProductCommand>(command), accesses);
     return true;
   case Kind::Convolution:
-    ::findAccesses(get<ConvolutionCommand>(command), accesses);
+    findAccesses(get<ConvolutionCommand>(command), accesses);
     return true;
   case Kind::Copy: {
     auto copy = get<CopyCommand>(command);

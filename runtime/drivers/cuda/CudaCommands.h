@@ -14,8 +14,8 @@
 #ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDACOMMANDS_H
 #define BAECHI_RUNTIME_DRIVERS_CUDA_CUDACOMMANDS_H
 
+#include "Baechi/Support/Conflicts.h"
 #include "drivers/cuda/CudaBlas.h"
-#include "drivers/cuda/CudaConflicts.h"
 #include "drivers/cuda/CudaDnn.h"
 
 #include <cstdint>
@@ -26,6 +26,8 @@ namespace baechi::runtime::cuda {
 
 class CudaDevice;
 
+using support::Accesses;
+using support::Conflicts;
 using Words = std::vector<uint64_t>;
 
 /// A kernel; the words of its parameters, pointers all of them, follow.
@@ -69,6 +71,10 @@ Problem perform(CudaDevice &device, std::span<const uint64_t> words,
 /// What one command reads and writes, into `accesses`; false where that is not
 /// known.
 bool findAccesses(std::span<const uint64_t> command, Accesses &accesses);
+bool findAccesses(const KernelCommand &command, const uint64_t *parameters,
+                  Accesses &accesses);
+void findAccesses(const ProductCommand &command, Accesses &accesses);
+void findAccesses(const ConvolutionCommand &command, Accesses &accesses);
 /// The first of some commands.
 inline std::span<const uint64_t> firstOf(std::span<const uint64_t> words) {
   return words.first(uint32_t(words[0]));

@@ -262,6 +262,9 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
                               "the step cannot be begun"))
     return fail(problem);
 
+  if (Problem problem = moveLent(/*in=*/true))
+    return fail(problem);
+
   // Marks of times need operators one by one.
   replays = usesGraphs && !exchange.keepsTimeline();
   // Events will do where there is no memory for more.
@@ -276,6 +279,9 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
     ranges->endStep();
   if (Problem problem = exchange.aborted() ? Problem() : flush())
     code = fail(problem);
+  if (code == 0 && !exchange.aborted())
+    if (Problem problem = moveLent(/*in=*/false))
+      code = fail(problem);
 
   // Also after a failure: nothing may run on when the step has ended.
   if (Problem problem = drain("the device failed (to learn in which operator, "
@@ -356,60 +362,6 @@ Problem CudaDevice::markEnd(int32_t op, bool timed) {
                   "an operator's end cannot be marked"))
       return problem;
   return blocking ? drain("the operator failed") : Problem();
-}
-
-Problem CudaDevice::constant(void *place, const void *data, size_t bytes) {
-  auto [entry, isNew] = constants.try_emplace(
-      reinterpret_cast<DevicePointer>(place), Constant{data, bytes});
-  if (!isNew)
-    return {};
-  Problem problem =
-      check(copyIn(entry->first, data, bytes), "a constant cannot be copied");
-  if (problem)
-    constants.erase(entry);
-  return problem;
-}
-
-Error CudaDevice::write(int64_t offset, const void *data, size_t bytes) {
-  // It is not written to.
-  return exchange(offset, const_cast<void *>(data), bytes, /*in=*/true);
-}
-
-Error CudaDevice::read(int64_t offset, void *data, size_t bytes) const {
-  return exchange(offset, data, bytes, /*in=*/false);
-}
-
-Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
-                           bool in) const {
-  auto there = reinterpret_cast<DevicePointer>(memory);
-  DevicePointer here = arena + DevicePointer(offset);
-  Selection selection = hold();
-  Result result = selection.result();
-  unsigned type = 0;
-  int gpu = ordinal;
-  if (result == success)
-    result = functions->pointerAttribute(&type, pointerMemoryType, there);
-  if (result == invalidValue) // It is the host's, which CUDA does not know.
-    type = result = success;
-  const bool isOnGpu = result == success && type == memoryOfDevice;
-  if (isOnGpu)
-    result = functions->pointerAttribute(&gpu, pointerOrdinal, there);
-  if (isOnGpu && result == success && gpu != ordinal)
-    return Error("the memory given is of GPU " + std::to_string(gpu) +
-                 ", and the device is on GPU " + std::to_string(ordinal) +
-                 ": copy it there, or to the host");
-  // Whoever works on the memory is not known: the GPU ends all of it first.
-  if (isOnGpu && result == success)
-    result = functions->synchronize();
-  if (result == success)
-    result = isOnGpu ? functions->memcpyAsync(in ? here : there,
-                                              in ? there : here, bytes, stream)
-             : in    ? copyIn(here, memory, bytes)
-                     : functions->memcpyToHost(memory, here, bytes, stream);
-  if (result == success)
-    result = awaitStream();
-  return functions->error(result, in ? "the device's memory cannot be written"
-                                     : "the device's memory cannot be read");
 }
 
 Expected<std::unique_ptr<Mover>>

@@ -44,6 +44,9 @@ public:
   }
   Error write(int64_t offset, const void *data, size_t bytes) override;
   Error read(int64_t offset, void *data, size_t bytes) const override;
+  /// Takes memory of its GPU.
+  Expected<bool> lend(const CallerMemory &memory) override;
+  void forgetLent() override { lent.clear(); }
   Expected<std::unique_ptr<Mover>>
   connect(Driver &other, bool otherSends,
           const std::vector<MessageInfo> &messages) override;
@@ -120,6 +123,10 @@ private:
   /// be this GPU's, too, as the tensors of other code are: then nothing goes
   /// through the host.
   Error exchange(int64_t offset, void *memory, size_t bytes, bool in) const;
+  /// Whether memory is this GPU's; an error where it is another one's.
+  Expected<bool> isHere(DevicePointer memory) const;
+  /// Tells the stream the copies of what the caller lends, that way.
+  Problem moveLent(bool in);
 
   const int64_t arenaBytes;
   const Entry entry;
@@ -154,6 +161,8 @@ private:
   };
   /// By their places in the arena.
   std::map<DevicePointer, Constant> constants;
+  /// Of the next step.
+  std::vector<CallerMemory> lent;
   Replay replay;
   /// Null: operators are not repeated.
   std::unique_ptr<Repeater> repeater;

@@ -23,19 +23,6 @@ struct Dnn::Plan {
 Dnn::Dnn() = default;
 Dnn::~Dnn() { close(); }
 
-ConvolutionTensors cuda::tensorsOf(const Convolution &c) {
-  return c.of_filters ? ConvolutionTensors{&c.images, &c.results, &c.filters}
-                      : ConvolutionTensors{&c.images, &c.filters, &c.results};
-}
-
-int64_t cuda::bytesOf(const baechi_cuda_space_tensor &tensor,
-                      const Convolution &convolution) {
-  int64_t last = 0;
-  for (int64_t dim = 0; dim < 2 + convolution.spaces; ++dim)
-    last += (tensor.sizes[dim] - 1) * tensor.strides[dim];
-  return (last + 1) * (convolution.type == BAECHI_CUDA_F32 ? 4 : 2);
-}
-
 void Dnn::close() {
   plans.clear();
   if (handle)

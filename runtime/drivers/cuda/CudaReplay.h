@@ -22,10 +22,10 @@
 ///
 /// The stream would have each command follow the one before, as one chain. So
 /// it is told, before each, which commands that one is in conflict with
-/// (CudaConflicts.h): the GPU runs others at the same time. A run begins when
-/// all that the stream was told before has ended, and has ended before anything
-/// that it is told later begins; what devices hand each other stands between
-/// runs. A driver that cannot be told captures a chain.
+/// (Baechi/Support/Conflicts.h): the GPU runs others at the same time. A run
+/// begins when all that the stream was told before has ended, and has ended
+/// before anything that it is told later begins; what devices hand each other
+/// stands between runs. A driver that cannot be told captures a chain.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDAREPLAY_H

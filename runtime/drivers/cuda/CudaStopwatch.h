@@ -40,7 +40,7 @@ public:
   /// Runs the work `warmUps` times, as what it loads no capture may, and
   /// prepares its repeats by the last time.
   Problem prepare(const Work &work, int warmUps, Repeats &repeats);
-  /// What the work takes once, in a sample of its repeats.
+  /// What the work takes once, in a sample of its repeats, which run twice.
   Problem sample(const Work &work, const Repeats &repeats, double &ns);
   void release(Repeats &repeats);
 

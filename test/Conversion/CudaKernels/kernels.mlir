@@ -16,6 +16,39 @@
 #t = affine_map<(d0, d1) -> (d1, d0)>
 #none = affine_map<(d0, d1) -> ()>
 
+// What is put together is one launch, of blocks for each part: 6 rows of 1000,
+// 500 and 1500 elements.
+// SCRATCH-LABEL: func.func private @columns(
+// SCRATCH-SAME: baechi.cuda_blocks = 72 : i64
+// CHECK-LABEL: func.func private @columns(
+// CHECK-COUNT-1: gpu.launch
+// CHECK: arith.cmpi ult
+// CHECK: memref.store
+// CHECK: arith.cmpi ult
+// CHECK: memref.store
+// CHECK: arith.cmpi ult
+// CHECK: memref.store
+// CHECK-NOT: gpu.launch
+// CHECK: return
+func.func private @columns(%a: tensor<6x1000xf32>, %b: tensor<6x500xf32>, %c: tensor<6x1500xf32>) -> tensor<6x3000xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<6x3000xf32>
+  %0 = tensor.insert_slice %a into %e[0, 0] [6, 1000] [1, 1] : tensor<6x1000xf32> into tensor<6x3000xf32>
+  %1 = tensor.insert_slice %b into %0[0, 1000] [6, 500] [1, 1] : tensor<6x500xf32> into tensor<6x3000xf32>
+  %2 = tensor.insert_slice %c into %1[0, 1500] [6, 1500] [1, 1] : tensor<6x1500xf32> into tensor<6x3000xf32>
+  return %2 : tensor<6x3000xf32>
+}
+
+// What lies upon each other is written in its order.
+// CHECK-LABEL: func.func private @over(
+// CHECK-COUNT-2: gpu.launch
+// CHECK: return
+func.func private @over(%a: tensor<6x20xf32>, %b: tensor<6x20xf32>) -> tensor<6x30xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<6x30xf32>
+  %0 = tensor.insert_slice %a into %e[0, 0] [6, 20] [1, 1] : tensor<6x20xf32> into tensor<6x30xf32>
+  %1 = tensor.insert_slice %b into %0[0, 10] [6, 20] [1, 1] : tensor<6x20xf32> into tensor<6x30xf32>
+  return %1 : tensor<6x30xf32>
+}
+
 // One thread an element.
 // CHECK-LABEL: func.func private @bias_tanh(
 // CHECK-SAME: baechi.kernel_scratch = 0 : i64

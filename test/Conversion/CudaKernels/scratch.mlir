@@ -1,7 +1,9 @@
 // RUN: baechi-opt %s --baechi-cuda-scratch | FileCheck %s
 
 // The library's workspace is a part of the scratch, and the cost of who calls
-// the kernel counts it; what host code needs stays where it is more.
+// the kernel counts it; what host code needs stays where it is more. How much of
+// a GPU a kernel fills is told by blocks: of a product 32 rows and columns each,
+// else of its largest launch.
 
 // CHECK: call @workspace({{.*}}) {baechi.cost = #baechi.cost<time_ns = {cuda = 5}, scratch = 832>}
 // CHECK: call @more({{.*}}) {baechi.cost = #baechi.cost<time_ns = {cuda = 5, host = 7}, scratch = 4096>}
@@ -12,6 +14,7 @@ func.func @step(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> {
 }
 
 // CHECK: func.func private @workspace
+// CHECK-SAME: baechi.cuda_blocks = 1 : i64
 // CHECK-SAME: baechi.kernel_scratch = 832
 func.func private @workspace(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 640>} {
   %zero = arith.constant 0.0 : f32
@@ -27,4 +30,22 @@ func.func private @more(%a: tensor<12x9xf32>) -> tensor<12x9xf32> attributes {ba
   %e = tensor.empty() : tensor<12x9xf32>
   %r = linalg.exp ins(%a : tensor<12x9xf32>) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
   return %r : tensor<12x9xf32>
+}
+
+// CHECK: func.func private @batch
+// CHECK-SAME: baechi.cuda_blocks = 18 : i64
+func.func private @batch(%a: tensor<3x65x7xf32>, %b: tensor<3x7x33xf32>) -> tensor<3x65x33xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x65x33xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x65x33xf32>) -> tensor<3x65x33xf32>
+  %r = linalg.batch_matmul ins(%a, %b : tensor<3x65x7xf32>, tensor<3x7x33xf32>) outs(%f : tensor<3x65x33xf32>) -> tensor<3x65x33xf32>
+  return %r : tensor<3x65x33xf32>
+}
+
+// CHECK: func.func private @rows
+// CHECK-SAME: baechi.cuda_blocks = 40 : i64
+func.func private @rows(%a: tensor<40x256xf32>) -> tensor<40x256xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<40x256xf32>
+  %r = linalg.exp ins(%a : tensor<40x256xf32>) outs(%e : tensor<40x256xf32>) -> tensor<40x256xf32>
+  return %r : tensor<40x256xf32>
 }

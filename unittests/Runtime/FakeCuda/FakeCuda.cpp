@@ -236,6 +236,8 @@ int cuEventDestroy_v2(FakeEvent *event) {
 }
 int cuEventRecord(FakeEvent *event, FakeStream *stream) {
   return call("cuEventRecord", true, [&](Engine &engine) {
+    if (!stream && Engine::current) // CUDA's name for the legacy stream
+      stream = &engine.legacyOf(*Engine::current);
     if (!isAlive(engine, stream) || !isAlive(engine, event))
       return misuse(engine, "cuEventRecord with a dead stream or event",
                     invalidHandle);

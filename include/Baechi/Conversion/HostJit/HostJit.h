@@ -80,6 +80,8 @@ public:
   llvm::Expected<bool> addStored(llvm::StringRef key);
   /// What was wrong with the store since the last call, a line each.
   std::string takeStoreWarnings();
+  /// The same as warnings at \p location.
+  void warnOfStore(mlir::Location location);
 
   /// Adds relocatable code that another HostJit kept, for a processor like this
   /// one.

@@ -35,6 +35,8 @@ struct MeasureOptions {
   /// What the code comes from where it is lowered already, and goes to; of the
   /// module's context. Null: each call lowers for itself.
   LoweredKernels *lowered = nullptr;
+  /// A folder of compiled functions (HostJitOptions). Empty: none.
+  std::string store;
   /// Asked often, on any thread: once it says true, the call ends soon with an
   /// error and adds no row. Empty: nobody stops it.
   std::function<bool()> stopped;

@@ -67,7 +67,8 @@ struct TimedCode {
   /// An execution of the computation and all of them in a step, estimated.
   double estimatedNs = 0, weightNs = 0;
 
-  /// A call each, undisturbed ones where there are any.
+  /// A call each, undisturbed ones where there are any; of disturbed ones what
+  /// the thread computed.
   std::vector<double> samples = {};
   /// No sample was undisturbed.
   bool disturbed = false;

@@ -14,6 +14,7 @@
 #include "Baechi/Runtime/Timeline.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <limits>
 
 namespace baechi {
 
@@ -26,6 +27,9 @@ struct StepSampling {
   /// Steps are counted for as long and as often as this, at least.
   double seconds = 1.5;
   size_t fewest = 3;
+  /// Three that nothing disturbs, or six that something does, are enough after
+  /// as long as this.
+  double enoughSeconds = std::numeric_limits<double>::infinity();
   /// Of all that computes a step.
   Clocks clocks = Clocks::ofTheWorld();
 };

@@ -142,7 +142,8 @@ def SliceParameters : Pass<"baechi-slice-parameters", "::mlir::ModuleOp"> {
     Slices are along the outermost dimension, and the cut is followed through
     what is elementwise alone: no sum changes, and no bit. A parameter whose
     update is not, as where gradients are clipped by their global norm, stays
-    whole; a remark says why.
+    whole; a remark says why. With `factors` so does one whose gradient is the
+    product of factors of fewer bytes, which are sent (`--baechi-pin-replicas`).
 
     ```mlir
     func.func @step(%w: tensor<32xf32> {baechi.name = "w", baechi.updated_by = 0 : i64}, %x: tensor<64xf32> {baechi.batched}) -> tensor<32xf32> attributes {baechi.replicas = 2 : i64} {
@@ -187,7 +188,9 @@ def SliceParameters : Pass<"baechi-slice-parameters", "::mlir::ModuleOp"> {
            "the largest slice; 0: by the links">,
     Option<"latencyBytes", "latency-bytes", "int64_t", "0",
            "what a link moves in the time of a message without bytes; 0: "
-           "nothing is gained by slices">
+           "nothing is gained by slices">,
+    Option<"factors", "factors", "bool", "false",
+           "factors of gradients are sent where they are fewer bytes">
   ];
   let dependentDialects = [
     "::baechi::BaechiDialect", "::mlir::arith::ArithDialect",
@@ -206,6 +209,13 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
     fewest bytes by then. So the optimizer's state is divided over the devices,
     as ZeRO does in its first stage (Rajbhandari et al., "ZeRO: Memory
     Optimizations Toward Training Trillion Parameter Models", SC 2020).
+
+    With `factors` a replica's part of a gradient, of which a dense layer's is
+    the product of what the layer reads and of its output's gradient, is computed
+    by the gradient's owner where these factors are fewer bytes: they are sent in
+    its place, as Poseidon does (Zhang et al., USENIX ATC 2017). The same kernels
+    compute the same values, so results have the same bits. The owner computes
+    the products of all replicas for it. A remark `factors-sent` tells each.
 
     What is pinned already stays there. More devices than replicas are an error.
     The module is told the order of the replicas' messages (`baechi.exchange`,
@@ -244,7 +254,9 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
     Option<"exchange", "exchange", "std::string", "",
            "order of messages: fifo, slices, tictac or p3; default: as planned">,
     Option<"sliceBytes", "slice-bytes", "int64_t", "0",
-           "bytes that messages are cut in; 0: they are whole">
+           "bytes that messages are cut in; 0: they are whole">,
+    Option<"factors", "factors", "bool", "false",
+           "send the factors of gradients where they are fewer bytes">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

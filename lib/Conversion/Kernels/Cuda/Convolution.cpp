@@ -17,6 +17,7 @@
 
 #include "Convolution.h"
 #include "Baechi/Analysis/Contraction.h"
+#include "ConvolutionLoops.h"
 #include "LibraryCall.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
@@ -25,30 +26,8 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-constexpr size_t kMostSpaces = BAECHI_CUDA_MOST_SPACES;
-constexpr size_t kMostDims = 2 + kMostSpaces;
+constexpr size_t kMostDims = 2 + BAECHI_CUDA_MOST_SPACES;
 constexpr int64_t kLeastWorkspace = 1 << 16;
-
-/// A loop, with how far it moves in the images (a), in the other operand (b)
-/// and in the result (c); size 1: there is none.
-using Loop = ProductLoop;
-
-/// A dimension of space: the loop through the images' results (or their
-/// gradient), and the one through the window.
-struct Space {
-  Loop place, window;
-  int64_t step = 1, dilation = 1;
-  /// From a pixel to the next.
-  int64_t stride = 0;
-};
-
-/// The loops of a contraction by what a convolution does with them.
-struct Loops {
-  SmallVector<Space> spaces;
-  /// Through images and result; images and the other operand; the other operand
-  /// and the result; all.
-  ProductLoops ofResult, summed, ofOther, groups;
-};
 
 /// The contraction of a kernel that is nothing else.
 linalg::GenericOp contractionOf(func::FuncOp kernel) {
@@ -56,131 +35,6 @@ linalg::GenericOp contractionOf(func::FuncOp kernel) {
     if (matchContraction(op))
       return op;
   return {};
-}
-
-/// The factors of loops in a dimension of the images; nothing where it is
-/// anything else than loops times numbers.
-std::optional<SmallVector<std::pair<unsigned, int64_t>>> termsOf(AffineExpr e) {
-  SmallVector<std::pair<unsigned, int64_t>> terms;
-  SmallVector<AffineExpr> left{e};
-  while (!left.empty()) {
-    AffineExpr next = left.pop_back_val();
-    if (auto dim = dyn_cast<AffineDimExpr>(next)) {
-      terms.emplace_back(dim.getPosition(), 1);
-      continue;
-    }
-    auto binary = dyn_cast<AffineBinaryOpExpr>(next);
-    if (!binary)
-      return std::nullopt;
-    if (next.getKind() == AffineExprKind::Add) {
-      left.push_back(binary.getLHS());
-      left.push_back(binary.getRHS());
-      continue;
-    }
-    auto dim = dyn_cast<AffineDimExpr>(binary.getLHS());
-    auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-    if (next.getKind() != AffineExprKind::Mul || !dim || !factor)
-      return std::nullopt;
-    terms.emplace_back(dim.getPosition(), factor.getValue());
-  }
-  return terms;
-}
-
-bool isWindow(AffineExpr e) { return isa<AffineBinaryOpExpr>(e); }
-
-/// Sorts the loops of `op` as a convolution's. `swapped`: the images are the
-/// right operand.
-std::optional<Loops> sortLoops(linalg::GenericOp op, bool &swapped) {
-  std::optional<Contraction> product = matchContraction(op);
-  bool left = llvm::any_of(op.getIndexingMapsArray()[0].getResults(), isWindow);
-  swapped = llvm::any_of(op.getIndexingMapsArray()[1].getResults(), isWindow);
-  if (left == swapped)
-    return std::nullopt;
-  OpOperand &images = swapped ? product->rhs() : product->lhs();
-  OpOperand &other = swapped ? product->lhs() : product->rhs();
-  auto image = traceOperand(op, images), rest = traceOperand(op, other);
-  AffineMap resultMap = op.getIndexingMapsArray()[2];
-  if (!image || !rest || !resultMap.isProjectedPermutation())
-    return std::nullopt;
-  auto resultType = cast<RankedTensorType>(op.getResult(0).getType());
-  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  ProductLoops all(sizes.size());
-  for (size_t i = 0; i < sizes.size(); ++i)
-    all[i] = {sizes[i], image->strides[i], rest->strides[i], 0};
-  int64_t stride = 1;
-  for (int64_t dim = resultType.getRank() - 1; dim >= 0; --dim) {
-    all[resultMap.getDimPosition(dim)].c = stride;
-    stride *= resultType.getDimSize(dim);
-  }
-
-  LoopClass ofResult = swapped ? LoopClass::N : LoopClass::M;
-  Loops loops;
-  llvm::SmallDenseSet<unsigned> inSpace;
-  for (AffineExpr e : op.getMatchingIndexingMap(&images).getResults()) {
-    if (!isWindow(e))
-      continue;
-    auto terms = termsOf(e);
-    if (!terms || terms->size() != 2)
-      return std::nullopt;
-    auto [placed, summed] = std::pair((*terms)[0], (*terms)[1]);
-    if (product->classes[placed.first] != ofResult)
-      std::swap(placed, summed);
-    if (product->classes[placed.first] != ofResult ||
-        product->classes[summed.first] != LoopClass::K ||
-        !inSpace.insert(placed.first).second ||
-        !inSpace.insert(summed.first).second || placed.second <= 0 ||
-        summed.second <= 0)
-      return std::nullopt;
-    Space &space = loops.spaces.emplace_back();
-    space.place = all[placed.first];
-    space.window = all[summed.first];
-    space.step = placed.second;
-    space.dilation = summed.second;
-    space.stride = space.place.a / space.step;
-  }
-  for (auto [i, loop] : llvm::enumerate(all)) {
-    if (inSpace.contains(i) || loop.size == 1)
-      continue;
-    LoopClass which = product->classes[i];
-    (which == LoopClass::Batch ? loops.groups
-     : which == LoopClass::K   ? loops.summed
-     : which == ofResult       ? loops.ofResult
-                               : loops.ofOther)
-        .push_back(loop);
-  }
-  return loops;
-}
-
-/// Has the loops through images be the dimensions of a convolution: with
-/// `ofFilters` what the result has are windows. False where they are too many.
-bool setSpaces(Loops &loops, bool ofFilters) {
-  if (ofFilters)
-    for (Space &space : loops.spaces) {
-      std::swap(space.place, space.window);
-      std::swap(space.step, space.dilation);
-    }
-  for (auto *each : {&loops.ofResult, &loops.summed, &loops.ofOther})
-    collapseLoops(*each);
-  ProductLoops &batch = ofFilters ? loops.summed : loops.ofResult;
-  ProductLoops &channels = ofFilters ? loops.ofResult : loops.summed;
-  // Dimensions of space with windows of one pixel.
-  while (batch.size() > 1 && loops.spaces.size() < kMostSpaces) {
-    auto *inner = llvm::min_element(
-        batch, [](const Loop &a, const Loop &b) { return a.a < b.a; });
-    Space &space = loops.spaces.emplace_back();
-    space.place = *inner;
-    space.stride = inner->a;
-    batch.erase(inner);
-  }
-  llvm::stable_sort(loops.spaces, [](const Space &a, const Space &b) {
-    return a.stride > b.stride;
-  });
-  // The library wants two.
-  if (loops.spaces.size() == 1)
-    loops.spaces.insert(loops.spaces.begin(), Space());
-  return loops.spaces.size() <= kMostSpaces && batch.size() <= 1 &&
-         channels.size() <= 1 && loops.ofOther.size() <= 1 &&
-         loops.groups.size() <= 1;
 }
 
 using Tensor = baechi_cuda_space_tensor;
@@ -294,17 +148,18 @@ baechi::matchConvolution(func::FuncOp kernel) {
     return std::nullopt;
   linalg::GenericOp op = contractionOf(kernel);
   bool swapped = false;
-  std::optional<Loops> loops = op ? sortLoops(op, swapped) : std::nullopt;
+  std::optional<ConvolutionLoops> loops =
+      op ? sortConvolutionLoops(op, swapped) : std::nullopt;
   if (!loops)
     return std::nullopt;
   // Of the two, windows are the smaller ones, mostly.
   int64_t places = 1, windows = 1;
-  for (const Space &space : loops->spaces) {
+  for (const ConvolutionSpace &space : loops->spaces) {
     places *= space.place.size;
     windows *= space.window.size;
   }
   bool ofFilters = windows > places;
-  Loops sorted = *loops;
+  ConvolutionLoops sorted = *loops;
   if (!setSpaces(sorted, ofFilters)) {
     sorted = *loops;
     ofFilters = !ofFilters;
@@ -313,15 +168,16 @@ baechi::matchConvolution(func::FuncOp kernel) {
   }
   loops = std::move(sorted);
 
-  auto only = [](ArrayRef<Loop> loops) {
-    return loops.empty() ? Loop() : loops.front();
+  auto only = [](ArrayRef<ProductLoop> loops) {
+    return loops.empty() ? ProductLoop() : loops.front();
   };
-  Loop batch = only(ofFilters ? loops->summed : loops->ofResult);
-  Loop channels = only(ofFilters ? loops->ofResult : loops->summed);
-  Loop kinds = only(loops->ofOther), groups = only(loops->groups);
+  ProductLoop batch = only(ofFilters ? loops->summed : loops->ofResult);
+  ProductLoop channels = only(ofFilters ? loops->ofResult : loops->summed);
+  ProductLoop kinds = only(loops->ofOther), groups = only(loops->groups);
   // The operand, or the result, that holds filters, and the other one.
-  int64_t Loop::*ofFilter = ofFilters ? &Loop::c : &Loop::b;
-  int64_t Loop::*ofPlace = ofFilters ? &Loop::b : &Loop::c;
+  int64_t ProductLoop::*ofFilter =
+      ofFilters ? &ProductLoop::c : &ProductLoop::b;
+  int64_t ProductLoop::*ofPlace = ofFilters ? &ProductLoop::b : &ProductLoop::c;
 
   LibraryConvolution found;
   baechi_cuda_convolution &to = found.description;

@@ -8,6 +8,7 @@
 
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Common/KernelCopies.h"
 #include "Convolution.h"
 #include "Internal.h"
@@ -181,27 +182,65 @@ static void raiseScratchOfCosts(ModuleOp module) {
   });
 }
 
-FailureOr<KernelScratch> baechi::cudaScratchOf(ModuleOp module) {
+/// Tiles of a product, as small as cuBLASLt's for small ones.
+static int64_t tilesOf(int64_t rows, int64_t columns, int64_t batch) {
+  constexpr int64_t side = 32;
+  return batch * llvm::divideCeil(rows, side) * llvm::divideCeil(columns, side);
+}
+
+/// Of a call of a library; 0 for other kernels.
+static int64_t blocksOfLibrary(func::FuncOp kernel) {
+  if (auto product = matchLibraryProduct(kernel))
+    return tilesOf(product->plan.m, product->plan.n, product->batch.size);
+  auto convolution = matchLibraryConvolution(kernel);
+  if (!convolution)
+    return 0;
+  const baechi_cuda_convolution &how = convolution->description;
+  const baechi_cuda_space_tensor &made =
+      how.of_filters ? how.filters : how.results;
+  int64_t rows = made.sizes[0];
+  for (int64_t space = 0; space < how.spaces; ++space)
+    rows *= made.sizes[2 + space];
+  return tilesOf(rows, made.sizes[1], /*batch=*/1);
+}
+
+static int64_t blocksOfLaunches(Operation *function) {
+  int64_t most = 0;
+  function->walk([&](gpu::LaunchOp launch) {
+    most =
+        std::max(most, getConstantIntValue(launch.getGridSizeX()).value_or(0));
+  });
+  return most;
+}
+
+FailureOr<CudaNeeds> baechi::cudaNeedsOf(ModuleOp module) {
   loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
   auto mapped = runOnCopies(kernels, module.getLoc(), kTarget, mapToDevice);
   if (failed(mapped))
     return failure();
-  KernelScratch bytes;
-  for (func::FuncOp kernel : kernels)
-    bytes[kernel.getSymName()] = scratchOf(**mapped, kernel.getSymName());
-  return bytes;
+  CudaNeeds needs;
+  for (func::FuncOp kernel : kernels) {
+    StringRef name = kernel.getSymName();
+    needs[name] = {scratchOf(**mapped, name),
+                   std::max(blocksOfLibrary(kernel),
+                            blocksOfLaunches((*mapped)->lookupSymbol(name)))};
+  }
+  return needs;
 }
 
-void baechi::annotateCudaScratch(ModuleOp module, const KernelScratch &bytes) {
+void baechi::annotateCudaNeeds(ModuleOp module, const CudaNeeds &needs) {
   Builder builder(module.getContext());
   for (func::FuncOp kernel : kernelsOf(module)) {
-    int64_t needed = bytes.at(kernel.getSymName());
+    const CudaNeed &need = needs.at(kernel.getSymName());
+    int64_t scratch = need.scratchBytes;
     if (auto known =
             kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
-      needed = std::max(needed, known.getInt());
+      scratch = std::max(scratch, known.getInt());
     kernel->setAttr(BaechiDialect::kKernelScratch,
-                    builder.getI64IntegerAttr(needed));
+                    builder.getI64IntegerAttr(scratch));
+    if (need.blocks > 0)
+      kernel->setAttr(kCudaBlocks, builder.getI64IntegerAttr(need.blocks));
   }
   raiseScratchOfCosts(module);
 }

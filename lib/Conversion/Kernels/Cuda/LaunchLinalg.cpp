@@ -10,6 +10,7 @@
 #include "Selection.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
+#include <vector>
 
 using namespace mlir;
 using namespace baechi;
@@ -117,21 +118,21 @@ void launchSplitSums(OpBuilder &builder, linalg::GenericOp op,
 }
 } // namespace
 
-void baechi::launchElementwise(OpBuilder &builder, linalg::GenericOp op,
-                               Executor executor) {
-  LoopOrder order(op);
-  if (order.outputs == 0)
-    return;
-  // Neighbours in a row, as one access of 16 bytes where all are in rows.
-  bool inRows = !order.parallelSizes.empty() &&
-                order.parallelSizes.back() % kVector == 0 &&
-                order.outputs >= kManyBlocks * kBlockThreads;
-  int64_t width = inRows ? kVector : 1;
-  int64_t work = order.outputs / width, threads = threadsFor(work);
-  LaunchCode code(builder, op.getLoc(), executor,
-                  llvm::divideCeil(work, threads), threads);
-  code.section([&](Value thread) {
-    Value item = code.add(code.mul(code.block, threads), thread);
+namespace {
+/// An operation without sums, shared out to threads.
+struct ElementwiseShares {
+  explicit ElementwiseShares(linalg::GenericOp op) : op(op), order(op) {
+    // Neighbours in a row, as one access of 16 bytes where all are in rows.
+    bool inRows = !order.parallelSizes.empty() &&
+                  order.parallelSizes.back() % kVector == 0 &&
+                  order.outputs >= kManyBlocks * kBlockThreads;
+    width = inRows ? kVector : 1;
+    work = order.outputs / width;
+  }
+
+  /// Thread `thread` of block `block` of those that share it.
+  void compute(LaunchCode &code, Value block, Value thread) const {
+    Value item = code.add(code.mul(block, code.threads), thread);
     auto points = [&] {
       SmallVector<int64_t> sizes = order.parallelSizes;
       if (width > 1)
@@ -148,12 +149,106 @@ void baechi::launchElementwise(OpBuilder &builder, linalg::GenericOp op,
       for (auto [point, values] : llvm::zip_equal(at, results))
         storeResults(code, op, point, values);
     };
-    if (work % threads == 0)
+    if (work % code.threads == 0)
       points();
     else
       code.when(code.less(item, code.index(work)), points);
+  }
+
+  mutable linalg::GenericOp op;
+  LoopOrder order;
+  int64_t width = 1, work = 0;
+};
+} // namespace
+
+void baechi::launchElementwise(OpBuilder &builder, linalg::GenericOp op,
+                               Executor executor) {
+  ElementwiseShares shares(op);
+  if (shares.work == 0)
+    return;
+  int64_t threads = threadsFor(shares.work);
+  LaunchCode code(builder, op.getLoc(), executor,
+                  llvm::divideCeil(shares.work, threads), threads);
+  code.section([&](Value thread) { shares.compute(code, code.block, thread); });
+  code.finish();
+}
+
+void baechi::launchTogether(OpBuilder &builder, ArrayRef<linalg::GenericOp> ops,
+                            Executor executor) {
+  std::vector<ElementwiseShares> all;
+  int64_t most = 0;
+  for (linalg::GenericOp op : ops) {
+    all.emplace_back(op);
+    most = std::max(most, all.back().work);
+  }
+  if (most == 0)
+    return;
+  int64_t threads = threadsFor(most), blocks = 0;
+  for (const ElementwiseShares &shares : all)
+    blocks += llvm::divideCeil(shares.work, threads);
+  linalg::GenericOp front = ops.front();
+  LaunchCode code(builder, front.getLoc(), executor, blocks, threads);
+  code.section([&](Value thread) {
+    int64_t first = 0;
+    for (const ElementwiseShares &shares : all) {
+      int64_t own = llvm::divideCeil(shares.work, threads);
+      // A block before the first wraps around to a large number.
+      Value block = arith::SubIOp::create(builder, code.loc, code.block,
+                                          code.index(first));
+      Value isOwn = arith::CmpIOp::create(
+          builder, code.loc, arith::CmpIPredicate::ult, block, code.index(own));
+      code.when(isOwn, [&] { shares.compute(code, block, thread); });
+      first += own;
+    }
   });
   code.finish();
+}
+
+/// Where a copy goes: a box of a buffer, of one element after the other.
+static memref::SubViewOp targetOfCopy(Operation *op) {
+  auto copy = dyn_cast<linalg::GenericOp>(op);
+  if (!copy || copy.getNumDpsInputs() != 1 || copy.getNumDpsInits() != 1 ||
+      copy.getNumReductionLoops() != 0 ||
+      !llvm::all_of(copy.getIndexingMapsArray(),
+                    [](AffineMap map) { return map.isIdentity(); }))
+    return {};
+  auto yield = cast<linalg::YieldOp>(copy.getBody()->getTerminator());
+  auto box = copy.getDpsInits()[0].getDefiningOp<memref::SubViewOp>();
+  bool isStatic = box && box.getOffsets().empty() && box.getSizes().empty() &&
+                  box.getStrides().empty() &&
+                  llvm::all_of(box.getStaticStrides(),
+                               [](int64_t stride) { return stride == 1; });
+  return isStatic && yield.getOperand(0) == copy.getBody()->getArgument(0)
+             ? box
+             : memref::SubViewOp();
+}
+
+static bool areApart(memref::SubViewOp a, memref::SubViewOp b) {
+  for (auto [from, size, other, otherSize] :
+       llvm::zip_equal(a.getStaticOffsets(), a.getStaticSizes(),
+                       b.getStaticOffsets(), b.getStaticSizes()))
+    if (from + size <= other || other + otherSize <= from)
+      return true;
+  return false;
+}
+
+size_t baechi::countJoinedCopies(ArrayRef<Operation *> work) {
+  SmallVector<memref::SubViewOp> boxes;
+  for (Operation *op : work) {
+    memref::SubViewOp box = targetOfCopy(op);
+    if (!box || op->getParentOp() != work[0]->getParentOp() ||
+        (!boxes.empty() && box.getSource() != boxes[0].getSource()) ||
+        !llvm::all_of(boxes, [&](auto other) { return areApart(box, other); }))
+      break;
+    // The result may lie in an argument's memory, but in no smaller one's.
+    auto from = cast<MemRefType>(
+        rootBuffer(cast<linalg::GenericOp>(op).getDpsInputs()[0]).getType());
+    auto into = cast<MemRefType>(rootBuffer(box.getSource()).getType());
+    if (bytesOf(from).value_or(INT64_MAX) >= bytesOf(into).value_or(0))
+      break;
+    boxes.push_back(box);
+  }
+  return boxes.size();
 }
 
 void baechi::launchSums(OpBuilder &builder, linalg::GenericOp op,

@@ -352,8 +352,22 @@ LogicalResult Mapper::run() {
     else if (!isa<memref::AllocOp, memref::LoadOp>(op) &&
              !isMemoryEffectFree(&op))
       return op.emitOpError("cannot be mapped to launches on a GPU");
-  for (Operation *op : work) {
+  for (size_t at = 0; at < work.size(); ++at) {
+    Operation *op = work[at];
     builder.setInsertionPoint(op);
+    // What puts tensors together is one launch instead of one for each.
+    if (size_t count = countJoinedCopies(ArrayRef(work).drop_front(at));
+        count > 1) {
+      SmallVector<linalg::GenericOp> copies;
+      for (Operation *copy : ArrayRef(work).slice(at, count))
+        copies.push_back(cast<linalg::GenericOp>(copy));
+      builder.setInsertionPoint(copies.back());
+      launchTogether(builder, copies, executor);
+      for (linalg::GenericOp copy : copies)
+        copy->erase();
+      at += count - 1;
+      continue;
+    }
     LogicalResult done = success();
     if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
       if (generic.getNumReductionLoops() != 0)

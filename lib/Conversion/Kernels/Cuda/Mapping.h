@@ -50,6 +50,15 @@ mlir::LogicalResult mapKernel(mlir::func::FuncOp kernel, Executor executor);
 /// Writes launches that execute `op`, at `builder`'s position.
 void launchElementwise(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
                        Executor executor);
+/// The same in one launch for operations without sums that do not need each
+/// other.
+void launchTogether(mlir::OpBuilder &builder,
+                    llvm::ArrayRef<mlir::linalg::GenericOp> ops,
+                    Executor executor);
+
+/// How many of `work`, from the first on, copy something into parts of one
+/// buffer that are apart: 0 where that is not shown, 1 for a copy alone.
+size_t countJoinedCopies(llvm::ArrayRef<mlir::Operation *> work);
 /// The same through tiles in shared memory, for an operation without sums that
 /// reads a large operand across its rows; false where that is of no use.
 bool launchTransposed(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,

@@ -50,10 +50,10 @@ struct CudaScratchPass : public baechi::impl::CudaScratchBase<CudaScratchPass> {
     registerCudaKernelDialects(registry);
   }
   void runOnOperation() override {
-    FailureOr<KernelScratch> bytes = cudaScratchOf(getOperation());
-    if (failed(bytes))
+    FailureOr<CudaNeeds> needs = cudaNeedsOf(getOperation());
+    if (failed(needs))
       return signalPassFailure();
-    annotateCudaScratch(getOperation(), *bytes);
+    annotateCudaNeeds(getOperation(), *needs);
   }
 };
 

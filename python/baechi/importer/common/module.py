@@ -104,20 +104,29 @@ def annotate(
     function.attributes["res_attrs"] = ir.ArrayAttr.get([result(r) for r in results])
 
 
-def mark_replicas(ir: Any, module: Any, replicas: int, batched: Sequence[int]) -> None:
-    """Says how many replicas an annotated step is written for, and which arguments have a
-    part for each."""
+def mark_replicas(
+    ir: Any, module: Any, replicas: int, batched: Mapping[int, Sequence[Sequence[int]]]
+) -> None:
+    """Says how many replicas an annotated step is written for, and which have what part of an
+    argument along each dimension, a bit for each."""
     if replicas < 2:
         return
     (function,) = (operation.operation for operation in module.body.operations)
     i64 = ir.IntegerType.get_signless(64)
     function.attributes["baechi.replicas"] = ir.IntegerAttr.get(i64, replicas)
     arguments = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-    for number in batched:
+    for number, dims in batched.items():
         given = {each.name: each.attr for each in ir.DictAttr(arguments[number])}
-        given["baechi.batched"] = ir.UnitAttr.get()
+        parts = [ir.DenseI64ArrayAttr.get([_signed(bits) for bits in dim]) for dim in dims]
+        each_own = [list(dim) for dim in dims if dim] == [[1 << i for i in range(replicas)]]
+        given["baechi.batched"] = ir.UnitAttr.get() if each_own else ir.ArrayAttr.get(parts)
         arguments[number] = ir.DictAttr.get(given)
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
+
+
+def _signed(bits: int) -> int:
+    """64 bits as an i64 has them."""
+    return bits - (bits >> 63 << 64)
 
 
 def init_attribute(ir: Any, value: init.Init) -> Any:

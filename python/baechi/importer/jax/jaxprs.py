@@ -27,8 +27,13 @@ for _folder in ("importer", "jax"):
 
 def flatten(closed: core.ClosedJaxpr) -> core.ClosedJaxpr:
     """The same computation without calls."""
+    return retraced(closed, function_of(closed))
+
+
+def retraced(closed: core.ClosedJaxpr, function: Callable[..., Any]) -> core.ClosedJaxpr:
+    """A function of the same arguments."""
     avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
-    return jax.make_jaxpr(lambda *args: evaluate_closed(closed, args))(*avals)
+    return jax.make_jaxpr(function)(*avals)
 
 
 def function_of(closed: core.ClosedJaxpr) -> Callable[..., list[Any]]:
@@ -56,10 +61,8 @@ def evaluate(
 def apply(eqn: Any, operands: Sequence[Any]) -> list[Any]:
     """An equation's results, without the call that it may be."""
     with located(eqn):
-        if is_call(eqn):
-            body = _body(eqn)
-            closed = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
-            return evaluate_closed(closed, operands)
+        if (body := called_by(eqn)) is not None:
+            return evaluate_closed(body, operands)
         return bind(eqn, eqn.params, operands)
 
 
@@ -75,6 +78,14 @@ def bind(eqn: Any, params: Mapping[str, Any], operands: Sequence[Any]) -> list[A
 def is_call(eqn: Any) -> bool:
     """Whether `flatten` puts a body in its place."""
     return eqn.primitive.name in _CALLS and _body(eqn) is not None
+
+
+def called_by(eqn: Any) -> core.ClosedJaxpr | None:
+    """What `flatten` puts in place of a call; None: it is none."""
+    if not is_call(eqn):
+        return None
+    body = _body(eqn)
+    return body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
 
 
 def _body(eqn: Any) -> Any:

@@ -4,23 +4,33 @@
 """Loops and branches of several replicas as one, whose body is theirs side by side.
 
 Values that are the same for several replicas stay one through a loop, where its body keeps them
-so: the least of such assumptions that holds is found by trying.
+so: the least of such assumptions that holds is found by trying. Turns of a short loop, of which
+is known how many there are, are written one after the other instead: then each replica has its own
+operators, and what they exchange are messages.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
+from jax._src import source_info_util  # the scopes of equations
 from jax.extend import core
+
+from baechi.importer.jax import jaxprs
+from baechi.importer.jax.parts import whole
 
 Values = list[Any]
 # A jaxpr's results, of its constants and arguments.
 Evaluate = Callable[[core.Jaxpr, list[Values], list[Values]], list[Values]]
 # Of one variable: for each replica the first one that has the same value.
 _Pattern = tuple[int, ...]
+# Operators that a loop may become, of all replicas and turns.
+_LARGEST_UNROLLED = 4096
 
 
 class Diverged(Exception):
@@ -30,6 +40,70 @@ class Diverged(Exception):
 def apply(eqn: Any, operands: list[Values], evaluate: Evaluate, count: int) -> list[Values]:
     """A scan, while or cond of `count` replicas. Raises Diverged."""
     return _KINDS[eqn.primitive.name](eqn.params, operands, evaluate, count)
+
+
+def is_short(eqn: Any, count: int) -> bool:
+    """Whether a loop is written turn by turn: a scan of a few operators and turns, or one that
+    is asked to be (`unroll=True`)."""
+    if eqn.primitive.name != "scan":
+        return False
+    length, unroll = eqn.params["length"], eqn.params["unroll"]
+    operators = count * length * sum(map(_size, jaxprs.bodies(eqn)))
+    return unroll >= length or operators <= _LARGEST_UNROLLED
+
+
+def _size(jaxpr: core.Jaxpr) -> int:
+    """Equations, also within others, and those of a shard_map for each replica."""
+    return sum(
+        1 + sum(map(_size, jaxprs.bodies(eqn))) * getattr(eqn.params.get("mesh"), "size", 1)
+        for eqn in jaxpr.eqns
+    )
+
+
+def item_of(turn: int, value: Any) -> Any:
+    """What a turn has of an array that a scan goes along."""
+    return lax.index_in_dim(value, turn, keepdims=False)
+
+
+def turns(
+    eqn: Any,
+    operands: list[Values],
+    evaluate: Evaluate,
+    count: int,
+    item: Callable[[int, Any], Any] = item_of,
+) -> list[Values]:
+    """A scan without a loop; item: what a turn has of a value that it goes along."""
+    params = eqn.params
+    constants, carried = _counts(params)
+    consts, rest = operands[:constants], operands[constants:]
+    carry, xs = rest[:carried], rest[carried:]
+    order = range(params["length"])
+    made: dict[int, list[Values]] = {}
+    for turn in reversed(order) if params["reverse"] else order:
+        own = [_each(functools.partial(item, turn), values) for values in xs]
+        with source_info_util.extend_name_stack(f"turn{turn}"):
+            results = _call(evaluate, params["jaxpr"], [*consts, *carry, *own], count)
+        carry, made[turn] = results[:carried], results[carried:]
+    ys = []
+    for number, variable in enumerate(eqn.outvars[carried:]):
+        rows = [made[turn][number] for turn in order]
+        if rows:
+            ys.append(_each(lambda *each: jnp.stack(list(map(whole, each))), *rows))
+        else:
+            ys.append([jnp.zeros(variable.aval.shape, variable.aval.dtype)] * count)
+    return [*carry, *ys]
+
+
+def _each(compute: Callable[..., Any], *operands: Values) -> Values:
+    """Of each replica's values, once where they are the same."""
+    made: dict[tuple[int, ...], Any] = {}
+    results = []
+    for own in zip(*operands, strict=True):
+        key = tuple(map(id, own))
+        if key not in made:
+            made[key] = compute(*own)
+        results.append(made[key])
+    return results
 
 
 def _scan(params: Any, operands: list[Values], evaluate: Evaluate, count: int) -> list[Values]:

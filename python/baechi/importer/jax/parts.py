@@ -27,9 +27,28 @@ class Spec:
     def names(self) -> set[str]:
         return set(itertools.chain(*self.dims))
 
-    def count(self, mesh: Mesh) -> int:
-        """Of different parts."""
-        return math.prod(mesh.axes[name] for name in self.names())
+    def without_ones(self, mesh: Mesh) -> Spec:
+        """The same without axes along which there is one part."""
+        return Spec(tuple(tuple(n for n in names if mesh.axes[n] > 1) for names in self.dims))
+
+    def of_items(self) -> Spec:
+        """Of an array along whose first dimension lie what this is of."""
+        return Spec(((), *self.dims))
+
+    def is_of(self, mesh: Mesh) -> bool:
+        """Whether it cuts something, along axes that a mesh has."""
+        return bool(self.names()) and self.names() <= set(mesh.axes)
+
+    def members(self, mesh: Mesh) -> list[list[int]]:
+        """For each dimension the parts along it, each the replicas that have it, a bit for
+        each; none where it is not cut."""
+        made = []
+        for names in self.dims:
+            parts = [0] * math.prod(mesh.axes[name] for name in names)
+            for replica in range(mesh.count):
+                parts[mesh.index(replica, names)] |= 1 << replica
+            made.append(parts if names else [])
+        return made
 
     def at(self, replica: int, mesh: Mesh) -> tuple[int, ...]:
         """Where a replica's part is, along each dimension."""
@@ -104,22 +123,43 @@ class Elementwise:
         return max(np.ndim(value) for value in self.operands)
 
 
+class Item:
+    """One of an array's, along its first dimension: of a part where a part is read."""
+
+    def __init__(self, number: int, array: Any):
+        self._number, self.array = number, array
+        self.ndim = np.ndim(array) - 1
+
+    def whole(self) -> Any:
+        return lax.index_in_dim(whole(self.array), self._number, keepdims=False)
+
+    def split(self, spec: Spec, mesh: Mesh) -> list[Any]:
+        made: dict[int, Any] = {}
+        parts = split(self.array, spec.of_items(), mesh)
+        for part in parts:
+            if id(part) not in made:
+                made[id(part)] = lax.index_in_dim(part, self._number, keepdims=False)
+        return [made[id(part)] for part in parts]
+
+
 def whole(value: Any) -> Any:
-    return value.whole() if isinstance(value, Parts | Elementwise) else value
+    return value.whole() if isinstance(value, Parts | Elementwise | Item) else value
 
 
-def sources(value: Any) -> list[Any]:
-    """The arrays that are cut where a value is."""
+def sources(value: Any, spec: Spec) -> list[tuple[Any, Spec]]:
+    """The arrays that are cut where a value is by a spec, each with its own."""
     if isinstance(value, Elementwise):
-        return [each for operand in value.operands for each in sources(operand)]
-    return [] if isinstance(value, Parts) else [value]
+        return [each for operand in value.operands for each in sources(operand, spec)]
+    if isinstance(value, Item):
+        return sources(value.array, spec.of_items())
+    return [] if isinstance(value, Parts) else [(value, spec)]
 
 
 def split(value: Any, spec: Spec, mesh: Mesh) -> list[Any]:
     """Each replica's part of an array; those that have the same part have the same object."""
     if isinstance(value, Parts) and (value.spec, value.mesh) == (spec, mesh):
         return value.values
-    if isinstance(value, Elementwise):
+    if isinstance(value, Elementwise | Item):
         return value.split(spec, mesh)
     value = whole(value)
     sizes = spec.sizes(mesh)
@@ -134,8 +174,7 @@ def split(value: Any, spec: Spec, mesh: Mesh) -> list[Any]:
 
 
 def _part(value: Any, at: tuple[int, ...], counts: tuple[int, ...]) -> Any:
-    for dim, (number, count) in enumerate(zip(at, counts, strict=True)):
-        if count > 1:
-            size = value.shape[dim] // count
-            value = lax.slice_in_dim(value, number * size, (number + 1) * size, axis=dim)
-    return value
+    sizes = [extent // count for extent, count in zip(value.shape, counts, strict=True)]
+    starts = [number * size for number, size in zip(at, sizes, strict=True)]
+    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+    return lax.slice(value, starts, ends) if math.prod(counts) > 1 else value

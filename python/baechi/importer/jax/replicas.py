@@ -23,7 +23,16 @@ from baechi.common import users
 from baechi.importer.common.errors import ImportFailure, Unsupported
 from baechi.importer.jax import collectives, jaxprs, lockstep
 from baechi.importer.jax.collectives import Mesh
-from baechi.importer.jax.parts import Elementwise, Parts, Spec, sources, spec_of, split, whole
+from baechi.importer.jax.parts import (
+    Elementwise,
+    Item,
+    Parts,
+    Spec,
+    sources,
+    spec_of,
+    split,
+    whole,
+)
 
 # One for each replica; those that are the same are the same object.
 Values = list[Any]
@@ -52,22 +61,27 @@ def _has(jaxpr: core.Jaxpr, what: Callable[[Any], bool]) -> bool:
 class Unrolled:
     """A step of flat arguments with what each replica computes. What is known after tracing:
 
-    replicas: how many parts the batch has; batched: the positions of arguments that are cut.
+    replicas: how many have parts of their own; batched: by the positions of arguments that are
+    cut, for each dimension the parts along it, each the replicas that have it, a bit for each.
     """
 
     def __init__(self, closed: core.ClosedJaxpr):
         self._closed = closed
         self.replicas = 1
-        self.batched: list[int] = []
+        self.batched: dict[int, list[list[int]]] = {}
 
     def __call__(self, *args: Any) -> list[Any]:
         evaluator = _Step()
         jaxpr = self._closed.jaxpr
         consts = [[each] for each in self._closed.consts]
         results = evaluator.evaluate(jaxpr, consts, [[arg] for arg in args])
-        self.replicas = max(evaluator.counts, default=1)
-        cut = evaluator.cut.get(self.replicas, [])
-        self.batched = [i for i, arg in enumerate(args) if any(arg is each for each in cut)]
+        if meshes := evaluator.cut_meshes or evaluator.whole_meshes:
+            mesh = max(meshes, key=lambda each: each.count)
+            self.replicas = mesh.count
+            for value, spec in evaluator.cut:
+                for i, arg in enumerate(args):
+                    if arg is value and spec.is_of(mesh):
+                        self.batched.setdefault(i, spec.members(mesh))
         return [whole(result) for [result] in results]
 
 
@@ -82,6 +96,22 @@ def unrolled(step: Callable[..., Any]) -> Callable[..., Any]:
     return alone
 
 
+def agreements(step: Callable[..., Any], args: Sequence[Any]) -> tuple[list[bool], Any]:
+    """Of a step that is one shard_map: for each flat result whether it is one value for all
+    replicas, and the results' types in their structure."""
+    closed, result = jax.make_jaxpr(step, return_shape=True)(*args)
+    evaluator = _Step()
+    evaluator.same = {}
+
+    def alone(*leaves: Any) -> list[Any]:
+        consts = [[each] for each in closed.consts]
+        results = evaluator.evaluate(closed.jaxpr, consts, [[leaf] for leaf in leaves])
+        return [whole(value) for [value] in results]
+
+    jax.eval_shape(alone, *jax.tree.leaves(tuple(args)))
+    return [evaluator.same.get(v, True) for v in closed.jaxpr.outvars], result
+
+
 def explain(error: Exception) -> None:
     """Says what to do about an error of tracing a step that is written for replicas: raises
     ImportFailure, or adds a note where it may be of something else."""
@@ -89,9 +119,11 @@ def explain(error: Exception) -> None:
     if isinstance(error, NameError) and "unbound axis name" in text:
         raise ImportFailure(
             f"{users.told(error)}: the step is what one replica computes, and nothing says how "
-            "many there are: give baechi.jit the step within jax.shard_map(step, "
+            "many there are: give baechi.jit replicas=N, axis_name='batch' and in_axes=(None, 0), "
+            "None for each argument that all replicas have and the dimension of others that is "
+            "cut; or the step within jax.shard_map(step, "
             "mesh=jax.sharding.AbstractMesh((N,), ('batch',)), in_specs=…, out_specs=…), whose "
-            "specs say what is cut (docs/replicas.md)"
+            "specs say the same (docs/replicas.md)"
         ) from error
     if isinstance(error, ValueError) and "squeeze out which has size not equal to one" in text:
         error.add_note(
@@ -163,8 +195,14 @@ class _Step(_Evaluator):
 
     def __init__(self) -> None:
         super().__init__(Mesh({}), [0])
-        self.counts: set[int] = set()  # in how many parts something is cut
-        self.cut: dict[int, list[Any]] = {}  # what is, by that
+        # Of all shard_maps the axes along which replicas differ, and those of shard_maps whose
+        # replicas are all the same.
+        self.cut_meshes: list[Mesh] = []
+        self.whole_meshes: list[Mesh] = []
+        self.cut: list[tuple[Any, Spec]] = []  # what is cut, and how
+        # Where it is asked for, which results of shard_maps all replicas have; then there are no
+        # errors of those that differ.
+        self.same: dict[Any, bool] | None = None
 
     def apply(self, eqn: Any, operands: list[Values]) -> list[Values]:
         if eqn.primitive.name == "shard_map":
@@ -186,6 +224,8 @@ class _Step(_Evaluator):
         return any(map(needed, jaxprs.bodies(eqn)))
 
     def control(self, eqn: Any, operands: list[Values]) -> list[Values]:
+        if lockstep.is_short(eqn, 1):
+            return lockstep.turns(eqn, operands, self.evaluate, 1, Item)
         wholes = [[whole(value)] for [value] in operands]
         return lockstep.apply(eqn, wholes, self._within, 1)
 
@@ -197,22 +237,28 @@ class _Step(_Evaluator):
         mesh = Mesh({n: size for n, size in eqn.params["mesh"].shape.items() if n in manual})
         body: core.Jaxpr = eqn.params["jaxpr"]
         args = []
+        differ = {name for axes in _indexed(body) for name in axes}
         for value, given, inner in zip(operands, eqn.params["in_specs"], body.invars, strict=True):
             spec = spec_of(given, inner.aval.ndim)
             args.append(split(value, spec, mesh))
-            parts = spec.count(mesh)
-            if parts > 1:
-                self.counts.add(parts)
-                self.cut.setdefault(parts, []).extend(sources(value))
-        self.counts.add(1 if self.counts else mesh.count)
+            differ |= spec.names()
+            self.cut += sources(value, spec.without_ones(mesh))
+        apart = {name: n for name, n in mesh.axes.items() if name in differ and n > 1}
+        if apart:
+            self.cut_meshes.append(Mesh(apart))
+        else:
+            self.whole_meshes.append(mesh)
         with _named(eqn):
             results = _Replicas(mesh, range(mesh.count)).evaluate(body, [], args)
         specs = [
             spec_of(given, v.aval.ndim)
             for given, v in zip(eqn.params["out_specs"], body.outvars, strict=True)
         ]
+        if self.same is not None:
+            self.same |= {v: _agree(values) for v, values in zip(eqn.outvars, results)}
         for variable, values, spec in zip(body.outvars, results, specs, strict=True):
-            _check_same(eqn, variable, values, spec, mesh)
+            if self.same is None:
+                _check_same(eqn, variable, values, spec, mesh)
         return [Parts(values, spec, mesh) for values, spec in zip(results, specs, strict=True)]
 
 
@@ -256,6 +302,8 @@ class _Replicas(_Evaluator):
 
     def control(self, eqn: Any, operands: list[Values]) -> list[Values]:
         if any(_has(body, _is_collective) for body in jaxprs.bodies(eqn)):
+            if lockstep.is_short(eqn, len(self.members)):
+                return lockstep.turns(eqn, operands, self.evaluate, len(self.members))
             try:
                 return lockstep.apply(eqn, operands, self.evaluate, len(self.members))
             except lockstep.Diverged as where:
@@ -295,6 +343,10 @@ def _names_axes(eqn: Any, mesh: Mesh) -> bool:
     if eqn.primitive.name in collectives.TYPES_ALONE:
         return False
     return bool(set(mesh.axes) & set(collectives.names_of(eqn.params)))
+
+
+def _agree(values: Values) -> bool:
+    return all(value is values[0] for value in values)
 
 
 def _check_same(eqn: Any, variable: Any, values: Values, spec: Spec, mesh: Mesh) -> None:

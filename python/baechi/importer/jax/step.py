@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.export
 from jax._src.interpreters import mlir as internal  # a context with the dialects
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
@@ -84,6 +85,7 @@ def import_step(
     except (NameError, ValueError) as error:
         replicas.explain(error)
         raise
+    _refuse_symbolic(signature, traced.jaxpr)
     unrolled = None
     if replicas.needed(traced.jaxpr.jaxpr):
         unrolled = replicas.Unrolled(traced.jaxpr)
@@ -101,6 +103,9 @@ def import_step(
         lowering_platforms=("cpu",), _private_parameters=rules.lowering_parameters(loops)
     )
     module = lowered.compiler_ir("stablehlo")
+    if _has_unknown_sizes(module):
+        # A function of jax.export with symbolic dimensions, which is called with known sizes.
+        module = internal.refine_polymorphic_shapes(module)
     with module.context, ir.Location.unknown():
         _load_dialects()
         inline_calls(module)
@@ -139,6 +144,30 @@ def function_text(imported: ImportedStep, name: str) -> str:
         function.attributes["sym_name"] = ir.StringAttr.get(name)
         function.attributes["sym_visibility"] = ir.StringAttr.get("private")
         return str(function.get_asm())
+
+
+def _refuse_symbolic(signature: Signature, closed: Any) -> None:
+    for argument, aval in zip(signature.arguments, closed.in_avals):
+        for dim, size in enumerate(aval.shape):
+            if jax.export.is_symbolic_dim(size):
+                raise ImportFailure(
+                    f"the argument '{argument.name}' has the symbolic size '{size}' in dimension "
+                    f"{dim}: a step is compiled for known sizes, and again for others; give a "
+                    "number"
+                )
+
+
+def _has_unknown_sizes(module: ir.Module) -> bool:
+    found = False
+
+    def visit(operation):
+        nonlocal found
+        types = [v.type for v in operation.results]
+        found |= any(isinstance(t, ir.RankedTensorType) and not t.has_static_shape for t in types)
+
+    with module.context:
+        walk(ir, module, visit)
+    return found
 
 
 def _shapes(closed: Any) -> list[jax.ShapeDtypeStruct]:

@@ -14,6 +14,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from baechi.importer.torch import (
     division,
+    elements,
     foreach,
     halves,
     integers,
@@ -34,7 +35,7 @@ class UnknownForm(Exception):
 def table() -> dict:
     """The decompositions to trace with."""
     given = core_aten_decompositions(), get_decomposition_table()
-    ours = division, integers, operators, order, special, windows
+    ours = division, elements, integers, operators, order, special, windows
     further = foreach.table(), transforms.table()
     tables = *given, *(module.TABLE for module in ours), *further, _OWN
     return halves.with_singles({n: form for table in tables for n, form in table.items()})

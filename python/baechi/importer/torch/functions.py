@@ -22,13 +22,35 @@ _NOTHING = -1e30
 
 
 def cdist(x1, x2, p=2.0, compute_mode=None):
-    return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    return _lengths(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
 def pdist(input, p=2.0):
     first, second = torch.triu_indices(len(input), len(input), 1)
-    difference = input.index_select(0, first) - input.index_select(0, second)
-    return torch.linalg.vector_norm(difference, p, -1)
+    return _lengths(input.index_select(0, first) - input.index_select(0, second), p)
+
+
+def _lengths(difference, p):
+    return (
+        _Largest.apply(difference) if p == math.inf else torch.linalg.vector_norm(difference, p, -1)
+    )
+
+
+class _Largest(torch.autograd.Function):
+    """The largest magnitude along the last dimension. Every one that is as large gets the
+    whole gradient, as in PyTorch's distances; its norms divide it among them."""
+
+    @staticmethod
+    def forward(ctx, x):
+        largest = x.abs().amax(-1)
+        ctx.save_for_backward(x, largest)
+        return largest
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, largest = ctx.saved_tensors
+        hit = x.abs() == largest.unsqueeze(-1)
+        return gradient.unsqueeze(-1) * x.sign() * hit
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
@@ -58,6 +80,21 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     kept = counted & ~hot.any(1).unsqueeze(1)  # [lines, targets, classes]
     margins = torch.relu(1 - lines.gather(1, places).unsqueeze(-1) + lines.unsqueeze(1))
     losses = torch.where(kept, margins, torch.zeros((), dtype=input.dtype)).sum((1, 2)) / classes
+    return _reduced(losses.reshape(input.shape[:-1]), reduction)
+
+
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """By its definition; PyTorch's decomposition has a gradient where nothing is too near."""
+    if size_average is not None or reduce is not None or p not in (1, 2) or input.dim() > 2:
+        return NotImplemented
+    lines, target = torch.atleast_2d(input), torch.atleast_1d(target).unsqueeze(1)
+    z = margin - lines.gather(1, target) + lines
+    counted = (z > 0) & (torch.arange(lines.shape[1]) != target)
+    z = torch.where(counted, z, torch.zeros((), dtype=z.dtype))
+    z = z if p == 1 else z * z
+    losses = (z if weight is None else z * weight[target]).sum(1) / lines.shape[1]
     return _reduced(losses.reshape(input.shape[:-1]), reduction)
 
 
@@ -182,6 +219,23 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return input * (kept / (1 - p))
 
 
+_SHORT = torch.float16, torch.bfloat16
+
+
+def _in_single_precision(norm):
+    """Of short types, with statistics in 32 bits, as PyTorch's kernels have them; its
+    decompositions keep them in the input's type for the backward pass."""
+
+    def normalized(input, *given, **named):
+        tensors = [x for x in (*given, *named.values()) if isinstance(x, torch.Tensor)]
+        # Running statistics are changed where they are.
+        if input.dtype not in _SHORT or any(x.dtype in _SHORT for x in tensors):
+            return NotImplemented
+        return norm(input.float(), *given, **named).to(input.dtype)
+
+    return normalized
+
+
 _REDUCTIONS = "none", "mean", "sum"
 
 
@@ -199,6 +253,12 @@ TABLE = {
     torch._C._nn.multilabel_margin_loss: lambda x, target, reduction=1: multilabel_margin_loss(
         x, target, reduction=_REDUCTIONS[reduction]
     ),
+    functional.multi_margin_loss: multi_margin_loss,
+    torch._C._nn.multi_margin_loss: (
+        lambda x, target, p=1, margin=1, weight=None, reduction=1: multi_margin_loss(
+            x, target, p, margin, weight, reduction=_REDUCTIONS[reduction]
+        )
+    ),
     functional.binary_cross_entropy_with_logits: binary_cross_entropy_with_logits,
     torch.binary_cross_entropy_with_logits: (
         lambda x, target, weight=None, pos_weight=None, reduction=1: (
@@ -212,4 +272,11 @@ TABLE = {
     functional.ctc_loss: ctc_loss,
     functional.dropout: dropout,
     torch.dropout: dropout,
+    **{
+        norm: _in_single_precision(norm)
+        for norm in (
+            *(functional.batch_norm, functional.group_norm, functional.instance_norm),
+            *(torch.batch_norm, torch.group_norm, torch.instance_norm),
+        )
+    },
 }

@@ -82,18 +82,26 @@ std::optional<CudaConvolutionCall> cudaConvolutionOf(mlir::func::FuncOp kernel);
 /// to GPU code needs.
 void registerCudaKernelDialects(mlir::DialectRegistry &registry);
 
-/// Bytes of scratch by the kernels' names.
-using KernelScratch = llvm::StringMap<int64_t>;
+/// What the GPU code of a kernel needs.
+struct CudaNeed {
+  /// Bytes of device memory while it runs.
+  int64_t scratchBytes = 0;
+  /// Blocks of its largest launch; of a library's calls, as if their tiles had
+  /// 32 rows and columns.
+  int64_t blocks = 0;
+};
+/// By the kernels' names.
+using CudaNeeds = llvm::StringMap<CudaNeed>;
 
-/// The bytes of device memory that the GPU code of every kernel of `module`
-/// needs while it runs. Copies of the kernels are mapped to the device to find
-/// out: ask once.
-mlir::FailureOr<KernelScratch> cudaScratchOf(mlir::ModuleOp module);
+/// What every kernel of `module` needs. Copies of the kernels are mapped to the
+/// device to find out: ask once.
+mlir::FailureOr<CudaNeeds> cudaNeedsOf(mlir::ModuleOp module);
 
-/// Writes `baechi.kernel_scratch` on every kernel of `module`, all of them in
-/// `bytes`: that, or what stands there if it is more: code for another kind of
-/// device may need it. Costs of operators that call it count no less.
-void annotateCudaScratch(mlir::ModuleOp module, const KernelScratch &bytes);
+/// Writes `baechi.kernel_scratch` and `baechi.cuda_blocks` on every kernel of
+/// `module`, all of them in `needs`. Scratch is that, or what stands there if
+/// it is more: code for another kind of device may need it. Costs of operators
+/// that call it count no less.
+void annotateCudaNeeds(mlir::ModuleOp module, const CudaNeeds &needs);
 
 /// Replaces every kernel of `module` by an `llvm.func`
 ///

@@ -53,6 +53,11 @@ llvm::StringRef askedImplementation(mlir::func::FuncOp kernel);
 /// (LoweredKernels does the same for who asks for a kernel more than once.)
 mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
 
+/// What the code of `kernel` in the implementation that it asks for depends on,
+/// beside the processor: its text, and the programs that lower it. What a store
+/// of code finds it by.
+std::string storedText(mlir::func::FuncOp kernel);
+
 } // namespace baechi
 
 #endif // BAECHI_CONVERSION_KERNELS_HOST_HOSTKERNELS_H

@@ -1,4 +1,4 @@
-//===- CudaConflictsTest.cpp - Which commands must follow which ---===//
+//===- ConflictsTest.cpp - Which commands must follow which -------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "drivers/cuda/CudaConflicts.h"
+#include "Baechi/Support/Conflicts.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-using namespace baechi::runtime::cuda;
+using namespace baechi::support;
 
 namespace {
 using Numbers = std::vector<size_t>;
@@ -21,7 +21,7 @@ using Numbers = std::vector<size_t>;
 Access reads(uintptr_t begin, uintptr_t end) { return {begin, end, false}; }
 Access writes(uintptr_t begin, uintptr_t end) { return {begin, end, true}; }
 
-TEST(CudaConflicts, ReadersFollowTheWriterAndTheNextWriterAllReaders) {
+TEST(Conflicts, ReadersFollowTheWriterAndTheNextWriterAllReaders) {
   Conflicts conflicts;
   EXPECT_EQ(Numbers{}, conflicts.add(Accesses{writes(0, 8)}));
   EXPECT_EQ(Numbers{0}, conflicts.add(Accesses{reads(0, 4), writes(10, 12)}));
@@ -33,7 +33,7 @@ TEST(CudaConflicts, ReadersFollowTheWriterAndTheNextWriterAllReaders) {
   EXPECT_EQ(Numbers{}, conflicts.add(Accesses{reads(20, 30)}));
 }
 
-TEST(CudaConflicts, RangesThatOnlyTouchAreApart) {
+TEST(Conflicts, RangesThatOnlyTouchAreApart) {
   Conflicts conflicts;
   EXPECT_EQ(Numbers{}, conflicts.add(Accesses{writes(0, 8)}));
   EXPECT_EQ(Numbers{}, conflicts.add(Accesses{writes(8, 16)}));
@@ -41,7 +41,7 @@ TEST(CudaConflicts, RangesThatOnlyTouchAreApart) {
   EXPECT_EQ((Numbers{0, 1}), conflicts.add(Accesses{reads(7, 9)}));
 }
 
-TEST(CudaConflicts, ACommandIsInNoneWithItself) {
+TEST(Conflicts, ACommandIsInNoneWithItself) {
   Conflicts conflicts;
   Accesses inPlace{reads(0, 8), writes(0, 8), reads(4, 12)};
   EXPECT_EQ(Numbers{}, conflicts.add(inPlace));
@@ -49,7 +49,7 @@ TEST(CudaConflicts, ACommandIsInNoneWithItself) {
   EXPECT_EQ(Numbers{1}, conflicts.add(inPlace));
 }
 
-TEST(CudaConflicts, WhatIsNotKnownComesAfterAllAndBeforeAll) {
+TEST(Conflicts, WhatIsNotKnownComesAfterAllAndBeforeAll) {
   Conflicts conflicts;
   EXPECT_EQ(Numbers{}, conflicts.addUnknown());
   EXPECT_EQ(Numbers{0}, conflicts.addUnknown());
@@ -60,7 +60,7 @@ TEST(CudaConflicts, WhatIsNotKnownComesAfterAllAndBeforeAll) {
   EXPECT_EQ(Numbers{4}, conflicts.add(Accesses{reads(0, 8)}));
 }
 
-TEST(CudaConflicts, NoMoreThanAreKeptStandBetweenTwoThatAllMeet) {
+TEST(Conflicts, NoMoreThanAreKeptStandBetweenTwoThatAllMeet) {
   Conflicts conflicts;
   for (uintptr_t at = 0; at < Conflicts::mostBetween; ++at)
     EXPECT_EQ(Numbers{}, conflicts.add(Accesses{writes(at, at + 1)}));
@@ -72,7 +72,7 @@ TEST(CudaConflicts, NoMoreThanAreKeptStandBetweenTwoThatAllMeet) {
 
 /// Random commands: what they are told to follow, and all that follows from it,
 /// is what conflicts ask for, no more and no less.
-TEST(CudaConflicts, ReachWhatPairsAskFor) {
+TEST(Conflicts, ReachWhatPairsAskFor) {
   std::mt19937_64 random(1);
   auto draw = [&](size_t below) { return size_t(random() % below); };
   for (int round = 0; round < 200; ++round) {

@@ -1,4 +1,4 @@
-//===- CudaConflicts.h - Which commands must follow which -*- C++ -*-===//
+//===- Conflicts.h - Which commands must follow which -----------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -24,9 +24,12 @@
 ///
 /// A command of which it is not known what it touches is in conflict with all.
 ///
+/// The runtime orders a GPU's commands so (drivers/cuda/CudaReplay.h), and the
+/// simulation of a step predicts them so (Analysis/GpuRun.h).
+///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDACONFLICTS_H
-#define BAECHI_RUNTIME_DRIVERS_CUDA_CUDACONFLICTS_H
+#ifndef BAECHI_SUPPORT_CONFLICTS_H
+#define BAECHI_SUPPORT_CONFLICTS_H
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +37,7 @@
 #include <span>
 #include <vector>
 
-namespace baechi::runtime::cuda {
+namespace baechi::support {
 
 /// Bytes from `begin` up to `end` that a command reads or writes.
 struct Access {
@@ -88,6 +91,6 @@ private:
   std::vector<size_t> last;
 };
 
-} // namespace baechi::runtime::cuda
+} // namespace baechi::support
 
-#endif // BAECHI_RUNTIME_DRIVERS_CUDA_CUDACONFLICTS_H
+#endif // BAECHI_SUPPORT_CONFLICTS_H

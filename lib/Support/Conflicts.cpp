@@ -1,4 +1,4 @@
-//===- CudaConflicts.cpp - Which commands must follow which -*- C++ -*-===//
+//===- Conflicts.cpp - Which commands must follow which -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "drivers/cuda/CudaConflicts.h"
+#include "Baechi/Support/Conflicts.h"
 
 #include <algorithm>
 
-using namespace baechi::runtime::cuda;
+using namespace baechi::support;
 
 static constexpr size_t wordBits = 64;
 

@@ -1,0 +1,21 @@
+//===- CudaBlocks.h - An attribute of kernels -------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DIALECT_CUDABLOCKS_H
+#define BAECHI_DIALECT_CUDABLOCKS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace baechi {
+
+/// An i64 of a kernel: the blocks of its largest launch on a GPU, so how much
+/// of one it fills (Baechi/Analysis/GpuRun.h).
+inline constexpr llvm::StringLiteral kCudaBlocks = "baechi.cuda_blocks";
+
+} // namespace baechi
+
+#endif // BAECHI_DIALECT_CUDABLOCKS_H

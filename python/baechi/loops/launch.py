@@ -1,0 +1,93 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which processes were started together with this one, as runtime/ranks/Launch.cpp finds it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+from collections.abc import Callable, Mapping
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """launcher: in words. job: of all ranks the same, of other jobs of this machine another."""
+
+    launcher: str
+    rank: int
+    ranks: int
+    here: int  # how many of them are on this machine
+    job: str
+
+
+def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
+    """None where nothing has started several. Raises ValueError, which names the variable."""
+    given = os.environ if environment is None else environment
+    for variables, read in _LAUNCHERS:
+        if all(given.get(name) for name in variables):
+            found = read(given)
+            if not 0 <= found.rank < found.ranks:
+                raise ValueError(
+                    f"{found.launcher} says that this is rank {found.rank} of {found.ranks}: "
+                    "ranks count from 0"
+                )
+            return found if found.ranks > 1 else None
+    return None
+
+
+def _number(given: Mapping[str, str], name: str) -> int:
+    try:
+        return int(given[name])
+    except ValueError:
+        raise ValueError(f"{name} is '{given[name]}', not a number") from None
+
+
+def _own(given: Mapping[str, str]) -> Launch:
+    ranks = _number(given, "BAECHI_RANKS")
+    place = given["BAECHI_COORDINATOR"]
+    host = place.rpartition(":")[0].strip("[]")
+    here = host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
+    job = f"{place}.{given.get('BAECHI_JOB', '')}"
+    return Launch("BAECHI_RANKS", _number(given, "BAECHI_RANK"), ranks, ranks if here else 1, job)
+
+
+def _open_mpi(given: Mapping[str, str]) -> Launch:
+    ranks = _number(given, "OMPI_COMM_WORLD_SIZE")
+    job = given.get("PMIX_NAMESPACE") or given.get("OMPI_MCA_ess_base_jobid") or str(os.getppid())
+    here = _number(given, "OMPI_COMM_WORLD_LOCAL_SIZE")
+    return Launch("mpirun", _number(given, "OMPI_COMM_WORLD_RANK"), ranks, here, job)
+
+
+def _mpich(given: Mapping[str, str]) -> Launch:
+    # Its proxy on this machine has started all of its ranks.
+    ranks, here = _number(given, "PMI_SIZE"), _number(given, "MPI_LOCALNRANKS")
+    return Launch("mpirun", _number(given, "PMI_RANK"), ranks, here, str(os.getppid()))
+
+
+def _torchrun(given: Mapping[str, str]) -> Launch:
+    names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
+    job = ".".join(given.get(name, "") for name in names)
+    here = _number(given, "LOCAL_WORLD_SIZE")
+    return Launch("torchrun", _number(given, "RANK"), _number(given, "WORLD_SIZE"), here, job)
+
+
+def _slurm(given: Mapping[str, str]) -> Launch:
+    ranks = _number(given, "SLURM_NTASKS")
+    here = ranks if given.get("SLURM_STEP_NUM_NODES", "1") == "1" else 1
+    job = f"{given['SLURM_JOB_ID']}.{given.get('SLURM_STEP_ID', '')}"
+    return Launch("srun", _number(given, "SLURM_PROCID"), ranks, here, job)
+
+
+_LAUNCHERS: list[tuple[tuple[str, ...], Callable[[Mapping[str, str]], Launch]]] = [
+    (("BAECHI_RANKS", "BAECHI_RANK", "BAECHI_COORDINATOR"), _own),
+    (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"), _open_mpi),
+    (("PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"), _mpich),
+    (("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"), _torchrun),
+    # Not in a batch script or a shell of salloc, which run once.
+    (
+        ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
+        _slurm,
+    ),
+]

@@ -1,0 +1,252 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A loop's program on devices of the processes that run the user's program together (mpirun,
+torchrun, srun, all on one machine): each starts its own rank of `baechi-run`, the first has the
+calls, and the others take the results from its folder."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from baechi.common import progress
+from baechi.compiling.options import CompileOptions
+from baechi.compiling.tools import CompileError
+from baechi.loops import ranks
+from baechi.loops.launch import Launch
+from baechi.loops.module_text import LoopModule
+from baechi.pictures.picture import Picture
+
+# How long ranks wait for one that does not come, and at the end for those that still read.
+_SECONDS = 120.0
+# All ranks make the same programs in the same order.
+_numbers = itertools.count()
+
+
+class OnLaunched:
+    """As `OnRanks`. Every rank calls it with the same arguments, and gets the results."""
+
+    def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch):
+        self._module, self._options, self._launch = module, options, launch
+        self._joined: _First | _Other | None = None
+        self._said = ""
+
+    def run(
+        self, given: Sequence[np.ndarray], passes: int, check: Callable[[list[np.ndarray]], None]
+    ) -> list[np.ndarray]:
+        """What the arguments hold after all passes. check: of the same."""
+        made = list(given)
+        if passes == 0:
+            return made
+        digest = _digest(self._module, given, passes)
+        with progress.shown(self._options.verbose, "loop"):
+            if self._joined is None:
+                kind = _Other if self._launch.rank else _First
+                self._joined = kind(self._module, self._options, self._launch, next(_numbers))
+            try:
+                outputs, self._said = self._joined.call(given, passes, digest)
+                ranks.take_outputs(self._module, outputs, made)
+            except BaseException:
+                self._joined.taken()
+                self._joined.end()
+                self._joined = None
+                raise
+            self._joined.taken()
+        check(made)
+        return made
+
+    def report(self, given: Sequence[np.ndarray]) -> str:
+        """Rank 0's of all calls."""
+        return self._said
+
+    def picture(self, given: Sequence[np.ndarray]) -> Picture:
+        raise RuntimeError(
+            "the plan of a loop on several ranks is theirs: draw that of the same loop without "
+            "ranks, whose devices are the same"
+        )
+
+
+class _First:
+    """Rank 0: makes the folder, and calls."""
+
+    def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch, number: int):
+        self._module, self._options, self._launch = module, options, launch
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="baechi-launched-"))
+        self._board = _board(launch, number)
+        self._place = f"localhost:{ranks.free_port()}"
+        self._calls = 0
+        self._started: ranks.Ranks | None = None
+        self._remove = weakref.finalize(self, _remove, self._board, self._folder)
+
+    def call(
+        self, given: Sequence[np.ndarray], passes: int, digest: str
+    ) -> tuple[pathlib.Path, str]:
+        self._calls += 1
+        _clear(self._folder)
+        inputs, outputs = (self._folder / f"{name}-{self._calls}.npz" for name in ("in", "out"))
+        model = self._folder / "model.mlir"
+        ranks.write_inputs(self._module, given, inputs)
+        if self._started is None:
+            model.write_text(self._module.text)
+            words = ranks.words_of(self._options, self._folder, model, inputs)
+            _write(
+                self._board,
+                {
+                    "pid": os.getpid(),
+                    "folder": str(self._folder),
+                    "place": self._place,
+                    "words": words,
+                },
+            )
+            self._started = ranks.Ranks(words, [0], self._launch.ranks, self._place)
+        said: dict[str, Any] = {"digest": digest}
+        try:
+            said["report"] = self._started.call(inputs, outputs, passes, model)
+        except BaseException as error:
+            said["error"] = str(error) or type(error).__name__
+            raise
+        finally:
+            _write(self._folder / f"said-{self._calls}.json", said)
+        return outputs, said["report"]
+
+    def taken(self) -> None:
+        pass  # it keeps the folder
+
+    def end(self) -> None:
+        if self._started is not None:
+            self._started.end()
+        self._remove()
+
+
+class _Other:
+    """Another rank: follows."""
+
+    def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch, number: int):
+        self._launch, self._calls = launch, 0
+        self._first = self._wait(_board(launch, number), "has not called the loop")
+        self._folder = pathlib.Path(self._first["folder"])
+        _write(self._folder / f"joined-{launch.rank}.json", {"pid": os.getpid()})
+        self._started = ranks.Ranks(
+            self._first["words"], [launch.rank], launch.ranks, self._first["place"]
+        )
+
+    def end(self) -> None:
+        self._started.end()
+
+    def call(
+        self, given: Sequence[np.ndarray], passes: int, digest: str
+    ) -> tuple[pathlib.Path, str]:
+        self._calls += 1
+        said = self._wait(self._folder / f"said-{self._calls}.json", "has not made the call")
+        if said["digest"] != digest:
+            raise CompileError(
+                f"rank {self._launch.rank} calls the loop with another body, other entries, arrays "
+                "or passes than rank 0: give all ranks the same, from the same seeds"
+            )
+        if "error" in said:
+            raise CompileError(said["error"])
+        return self._folder / f"out-{self._calls}.npz", said["report"]
+
+    def taken(self) -> None:
+        _write(self._folder / f"taken-{self._calls}-{self._launch.rank}.json", {})
+
+    def _wait(self, file: pathlib.Path, what: str) -> dict[str, Any]:
+        """What rank 0 writes. The call itself may take as long as it does while rank 0 lives."""
+        begun, pause = time.monotonic(), 0.001
+        while True:
+            said = _read(file)
+            if said is not None and _lives(said.get("pid", os.getpid())):  # not an earlier job's
+                return said
+            known = getattr(self, "_first", None)
+            if known is None and time.monotonic() - begun > _SECONDS:
+                raise self._error(f"rank 0 {what} after {_SECONDS:.0f} s: all ranks call it")
+            if known is not None and not _lives(known["pid"]) and _read(file) is None:
+                raise self._error("rank 0 has ended")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+    def _error(self, why: str) -> CompileError:
+        started = getattr(self, "_started", None)
+        said = started.ended() if started else None
+        return CompileError(f"rank {self._launch.rank}: {why}" + (f"\n{said}" if said else ""))
+
+
+def _digest(module: LoopModule, given: Sequence[np.ndarray], passes: int) -> str:
+    made = hashlib.blake2b(f"{passes}\n{module.text}".encode(), digest_size=16)
+    for value in given:
+        made.update(np.ascontiguousarray(value).view(np.uint8).data)
+    return made.hexdigest()
+
+
+def _board(launch: Launch, number: int) -> pathlib.Path:
+    """Where rank 0 of this job tells the others of its folder."""
+    job = hashlib.blake2b(f"{launch.launcher}.{launch.job}".encode(), digest_size=8).hexdigest()
+    name = f"baechi-launch-{os.getuid()}-{job}-{number}.json"
+    return pathlib.Path(tempfile.gettempdir()) / name
+
+
+def _write(file: pathlib.Path, said: dict[str, Any]) -> None:
+    """At once: nobody reads a part."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name)
+    with os.fdopen(handle, "w", encoding="utf-8") as written:
+        json.dump(said, written)
+    os.replace(name, file)
+
+
+def _read(file: pathlib.Path) -> dict[str, Any] | None:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            if os.fstat(opened.fileno()).st_uid != os.getuid():
+                return None  # not ours
+            return dict(json.load(opened))
+    except FileNotFoundError:
+        return None
+
+
+def _lives(process: int) -> bool:
+    """Nor one that has ended, and nobody has asked how."""
+    try:
+        stat = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def _pending(folder: pathlib.Path) -> set[str]:
+    """Numbers of calls whose results a rank that lives has not taken."""
+    numbers = {each.stem.removeprefix("said-") for each in folder.glob("said-*.json")}
+    files = folder.glob("joined-*.json")
+    joined = {each.stem.removeprefix("joined-"): _read(each) for each in files}
+    living = {rank for rank, said in joined.items() if said and _lives(said["pid"])}
+    return {
+        number
+        for number in numbers
+        if any(not (folder / f"taken-{number}-{rank}.json").exists() for rank in living)
+    }
+
+
+def _clear(folder: pathlib.Path) -> None:
+    pending = _pending(folder)
+    for file in [*folder.glob("in-*.npz"), *folder.glob("out-*.npz")]:
+        if file.stem.partition("-")[2] not in pending:
+            file.unlink()
+
+
+def _remove(board: pathlib.Path, folder: pathlib.Path) -> None:
+    begun = time.monotonic()
+    while _pending(folder) and time.monotonic() - begun < _SECONDS:
+        time.sleep(0.01)
+    board.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,120 @@
+//===- CudaDeviceMemory.cpp - What goes into a device's memory -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Constants, and what the caller gives and takes: the host's memory, or a
+/// GPU's that is lent.
+///
+//===----------------------------------------------------------------------===//
+
+#include "drivers/cuda/CudaDevice.h"
+
+#include <string>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::cuda;
+
+Problem CudaDevice::constant(void *place, const void *data, size_t bytes) {
+  auto [entry, isNew] = constants.try_emplace(
+      reinterpret_cast<DevicePointer>(place), Constant{data, bytes});
+  if (!isNew)
+    return {};
+  Problem problem =
+      check(copyIn(entry->first, data, bytes), "a constant cannot be copied");
+  if (problem)
+    constants.erase(entry);
+  return problem;
+}
+
+Error CudaDevice::write(int64_t offset, const void *data, size_t bytes) {
+  // It is not written to.
+  return exchange(offset, const_cast<void *>(data), bytes, /*in=*/true);
+}
+
+Error CudaDevice::read(int64_t offset, void *data, size_t bytes) const {
+  return exchange(offset, data, bytes, /*in=*/false);
+}
+
+Expected<bool> CudaDevice::isHere(DevicePointer memory) const {
+  unsigned type = 0;
+  int gpu = ordinal;
+  Result result = functions->pointerAttribute(&type, pointerMemoryType, memory);
+  if (result == invalidValue) // It is the host's, which CUDA does not know.
+    return false;
+  if (result == success && type != memoryOfDevice)
+    return false;
+  if (result == success)
+    result = functions->pointerAttribute(&gpu, pointerOrdinal, memory);
+  if (Error error = functions->error(
+          result, "where the memory given lies cannot be found out"))
+    return error;
+  if (gpu != ordinal)
+    return Error("the memory given is of GPU " + std::to_string(gpu) +
+                 ", and the device is on GPU " + std::to_string(ordinal) +
+                 ": copy it there, or to the host");
+  return true;
+}
+
+Expected<bool> CudaDevice::lend(const CallerMemory &memory) {
+  Selection selection = hold();
+  Expected<bool> here = isHere(reinterpret_cast<DevicePointer>(memory.memory));
+  if (here && *here && memory.bytes > 0)
+    lent.push_back(memory);
+  return here;
+}
+
+/// The legacy stream: who gives memory by DLPack has it wait for its own work.
+static constexpr Stream legacyStream = nullptr;
+
+Problem CudaDevice::moveLent(bool in) {
+  if (lent.empty())
+    return {};
+  const char *what = in ? "the device's memory cannot be written"
+                        : "the device's memory cannot be read";
+  if (in) {
+    if (Problem problem =
+            check(functions->eventRecord(finish, legacyStream), what))
+      return problem;
+    if (Problem problem = check(functions->streamWait(stream, finish, 0), what))
+      return problem;
+  }
+  for (const CallerMemory &each : lent) {
+    if (each.in != in)
+      continue;
+    auto there = reinterpret_cast<DevicePointer>(each.memory);
+    DevicePointer here = arena + DevicePointer(each.offset);
+    if (Problem problem =
+            check(functions->memcpyAsync(in ? here : there, in ? there : here,
+                                         each.bytes, stream),
+                  what))
+      return problem;
+  }
+  return {};
+}
+
+Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
+                           bool in) const {
+  auto there = reinterpret_cast<DevicePointer>(memory);
+  DevicePointer here = arena + DevicePointer(offset);
+  Selection selection = hold();
+  Expected<bool> asked = isHere(there);
+  if (!asked)
+    return asked.takeError();
+  const bool isOnGpu = *asked;
+  // Whoever works on the memory is not known: the GPU ends all of it first.
+  Result result = isOnGpu ? functions->synchronize() : success;
+  if (result == success)
+    result = isOnGpu ? functions->memcpyAsync(in ? here : there,
+                                              in ? there : here, bytes, stream)
+             : in    ? copyIn(here, memory, bytes)
+                     : functions->memcpyToHost(memory, here, bytes, stream);
+  if (result == success)
+    result = awaitStream();
+  return functions->error(result, in ? "the device's memory cannot be written"
+                                     : "the device's memory cannot be read");
+}
