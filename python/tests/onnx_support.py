@@ -20,8 +20,9 @@ import baechi.onnx  # noqa: E402
 needs_tools = needs.tool("baechi-run")
 
 
-def model(opset, text, **constants):
-    made = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
+def model(opset, text, ir=8, domains="", **constants):
+    """With arrays as initializers, and functions of its own after the graph."""
+    made = parser.parse_model(f'<ir_version: {ir}, opset_import: ["" : {opset}{domains}]>\n{text}')
     for name, value in constants.items():
         made.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
     return made
@@ -31,19 +32,20 @@ def random(*shape):
     return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
 
 
-def compile(made):
-    return baechi.onnx.compile(made, costs="roofline", budget="0")
+def compile(made, **options):
+    return baechi.onnx.compile(made, costs="roofline", budget="0", **options)
 
 
-def compare(made, expected=None, **given):
+def compare(made, expected=None, sizes=None, tolerance=1e-5, **given):
+    """With what is expected, or with what ONNX's reference gives."""
     if expected is None:
         expected = ReferenceEvaluator(made).run(None, given)
-    results = compile(made)(**given)
+    results = compile(made, sizes=sizes)(**given)
     for result, right in zip(
         results if isinstance(results, tuple) else (results,), expected, strict=True
     ):
         assert (result.dtype, result.shape) == (right.dtype, right.shape)
-        np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result, right, rtol=tolerance, atol=tolerance / 10)
 
 
 def recurrent(kind, direction, steps=4, batch=3, **options):

@@ -18,10 +18,14 @@ needs_tools = needs.tool("baechi-run")
 _PARTS = 12
 # What torch-mlir alone computes otherwise or lacks.
 _TAKEN = """
-center_crop_pad_crop gridsample_nearest gridsample_zeros_padding group_normalization_epsilon
-group_normalization_example gru_bidirectional gru_reverse l2normalization_axis_0 lstm_reverse
-lstm_with_peepholes matmul_1d_3d matmul_4d_1d nllloss_NCd1_ii sce_mean_weight
-sce_mean_weight_ii_3d simple_rnn_bidirectional simple_rnn_reverse slice_neg_steps
+affine_grid_3d_align_corners attention_4d_causal_with_past_and_present attention_4d_gqa_softcap
+attention_4d_gqa_causal_nonpad_decode attention_local_window_ext_cache_rank2_mask
+rms_normalization_4d_axis2 rotary_embedding_no_position_ids rotary_embedding_with_rotary_dim
+resize_upsample_sizes_nearest_not_larger center_crop_pad_crop gridsample_nearest
+gridsample_zeros_padding group_normalization_epsilon group_normalization_example gru_bidirectional
+gru_reverse l2normalization_axis_0 lstm_reverse lstm_with_peepholes matmul_1d_3d matmul_4d_1d
+nllloss_NCd1_ii sce_mean_weight sce_mean_weight_ii_3d simple_rnn_bidirectional simple_rnn_reverse
+slice_neg_steps
 """.split()
 _REFUSED = {
     "det_2d": "Det",

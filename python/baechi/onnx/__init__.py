@@ -112,22 +112,33 @@ class CompiledModel(Compiled[Program]):
             self._set(name, value)
         self.inputs = [name for name in names if name not in imported.weights]
         self.outputs = imported.results
+        self._other: set[str] = set()  # the inputs that have not their defaults
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The outputs for inputs given by position or by name: an array, or a
-        tuple of them where the model has several."""
+        tuple of them where the model has several. Inputs with defaults are given
+        by name, for this call."""
         if len(args) > len(self.inputs):
             raise TypeError(f"the model has {len(self.inputs)} inputs, got {len(args)}")
         given = dict(zip(self.inputs, args))
         if twice := given.keys() & kwargs.keys():
             raise TypeError(f"input '{min(twice)}' is given twice")
         given |= kwargs
-        if unknown := given.keys() - set(self.inputs):
-            names = ", ".join(self.inputs)
+        if settled := sorted(given.keys() & set(self._imported.settled)):
+            raise TypeError(
+                f"input '{settled[0]}' has a default that the compiled program is made for: "
+                "remove its initializer from the model, or give the initializer that value"
+            )
+        defaults = self._imported.defaults
+        if unknown := given.keys() - set(self.inputs) - set(defaults):
+            names = ", ".join([*self.inputs, *defaults])
             raise TypeError(f"the model has no input '{min(unknown)}'; its inputs: {names}")
         if missing := [name for name in self.inputs if name not in given]:
             raise TypeError(f"input '{missing[0]}' is missing")
         with self._turn:
+            for name in self._other - given.keys():
+                self._set(name, self._imported.weights[name])
+            self._other = given.keys() & set(defaults)
             for name, value in given.items():
                 self._set(name, value)
             self._program.step()

@@ -6,7 +6,8 @@ weights as inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -16,15 +17,17 @@ from onnx.reference import ReferenceEvaluator
 from baechi.importer.common.errors import ImportFailure
 
 # Larger constants are not folded: they are data, no shapes.
-_MOST_FOLDED = 4096
+MOST_FOLDED = 4096
 # Weights are lifted from this many elements on.
 _FEWEST_LIFTED = 2
+_NEW_EACH_TIME = ("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike")
+_HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+_FLOATING = (*_HALVES, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 # Inputs that must be known when the graph is lowered, by operator.
 _STATIC = {
     "Resize": (1, 2, 3),
     "Upsample": (1,),
     "Pad": (1, 2, 3),
-    "Clip": (1, 2),
     "Dropout": (1, 2),
     "Range": (0, 1, 2),
 }
@@ -34,6 +37,12 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Gives the inputs' named dimensions (`batch`) their sizes. Raises
     ImportFailure for those that are missing, and for names that no input has."""
     initializers = {tensor.name for tensor in model.graph.initializer}
+    for value in [*model.graph.input, *model.graph.output]:
+        if (kind := value.type.WhichOneof("value")) not in ("tensor_type", None):
+            raise ImportFailure(
+                f"'{value.name}' is no tensor ({kind.removesuffix('_type')}), and only tensors "
+                "go in and out: give its elements names of their own"
+            )
     wanted = {}
     known = []
     for value in model.graph.input:
@@ -78,21 +87,51 @@ def _size(name: str, size: int) -> int:
     return int(size)
 
 
-def fold(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Computes what is known before the graph runs: shapes and what comes of them."""
+def every_node(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """Those of branches and loops, too."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from every_node(attribute.g)
+
+
+def defaults(model: onnx.ModelProto) -> list[str]:
+    """The initializers that are inputs, too, and whose values calls may give. Only numbers
+    that no size comes of: what is compiled must not depend on them. Before version 4 every
+    initializer had to be an input, so that says nothing."""
+    if model.ir_version < 4:
+        return []
+    declared = {value.name for value in model.graph.input}
+    static = _static(model.graph)
+    return [
+        tensor.name
+        for tensor in model.graph.initializer
+        if tensor.name in declared - static and tensor.data_type in _FLOATING
+    ]
+
+
+def _static(graph: onnx.GraphProto) -> set[str]:
+    return {
+        node.input[i]
+        for node in every_node(graph)
+        for i in _STATIC.get(node.op_type, ())
+        if i < len(node.input)
+    }
+
+
+def fold(model: onnx.ModelProto, unsettled: Collection[str] = ()) -> onnx.ModelProto:
+    """Computes what is known before the graph runs: shapes and what comes of them, but
+    nothing of the initializers that are `unsettled`."""
     while True:
         model = shape_inference.infer_shapes(model, data_prop=True)
         graph = model.graph
-        known = {
-            tensor.name: numpy_helper.to_array(tensor)
-            for tensor in graph.initializer
-            if int(np.prod(tensor.dims)) <= _MOST_FOLDED
-        }
-        shapes = _shapes(graph)
+        known = small_values(graph, unsettled)
+        shapes = known_shapes(graph)
         folded: dict[str, np.ndarray] = {}
         kept = []
         for node in graph.node:
-            values = _known_results(model, node, known | folded, shapes)
+            values = known_results(model, node, known | folded, shapes)
             if values is None:
                 kept.append(node)
             else:
@@ -101,7 +140,8 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             return model
         del graph.node[:]
         graph.node.extend(kept)
-        used = {name for node in kept for name in node.input} | {o.name for o in graph.output}
+        used = {name for node in every_node(graph) for name in node.input}
+        used |= {o.name for o in graph.output}
         graph.initializer.extend(
             numpy_helper.from_array(np.asarray(value), name)
             for name, value in folded.items()
@@ -115,7 +155,16 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
                 value.CopyFrom(helper.make_tensor_value_info(value.name, kind, array.shape))
 
 
-def _shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
+def small_values(graph: onnx.GraphProto, unsettled: Collection[str]) -> dict[str, np.ndarray]:
+    """The initializers that are no data."""
+    return {
+        tensor.name: numpy_helper.to_array(tensor)
+        for tensor in graph.initializer
+        if int(np.prod(tensor.dims)) <= MOST_FOLDED and tensor.name not in unsettled
+    }
+
+
+def known_shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
     """The shapes that are known wholly."""
     shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.value_info, *graph.input]:
@@ -125,10 +174,16 @@ def _shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
     return shapes
 
 
-def _known_results(model, node, known, shapes) -> list[np.ndarray] | None:
+def known_results(model, node, known, shapes) -> list[np.ndarray] | None:
     """What a node gives, where its inputs are known; None where they are not."""
-    if node.op_type == "Shape" and node.input[0] in shapes and not node.attribute:
-        return [np.array(shapes[node.input[0]], np.int64)]
+    if node.op_type == "Shape" and node.input[0] in shapes:
+        part = {a.name: a.i for a in node.attribute}
+        shape = shapes[node.input[0]][part.get("start", 0) : part.get("end")]
+        return [np.array(shape, np.int64)]
+    if node.op_type == "Size" and node.input[0] in shapes:
+        return [np.array(math.prod(shapes[node.input[0]]), np.int64)]
+    if node.op_type in _NEW_EACH_TIME or any(a.HasField("g") for a in node.attribute):
+        return None
     inputs = [name for name in dict.fromkeys(node.input) if name]
     if node.op_type != "Constant" and not (inputs and all(name in known for name in inputs)):
         return None
@@ -145,41 +200,42 @@ def _known_results(model, node, known, shapes) -> list[np.ndarray] | None:
         values = ReferenceEvaluator(single).run(None, {name: known[name] for name in inputs})
     except Exception:  # the reference lacks some operators: they are not folded
         return None
-    most = _MOST_FOLDED if node.op_type != "Constant" else float("inf")
-    return values if all(np.size(value) <= most for value in values) else None
+    most = MOST_FOLDED if node.op_type != "Constant" else float("inf")
+    # A sequence is no array.
+    arrays = all(isinstance(value, np.ndarray | np.generic) for value in values)
+    return values if arrays and all(np.size(value) <= most for value in values) else None
 
 
-def lift_weights(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+def lift_weights(model: onnx.ModelProto, unsettled: Collection[str] = ()) -> dict[str, np.ndarray]:
     """Makes inputs of the weights, and returns their values. Numbers, and what
-    operators must know beforehand, stay in the graph, in a form that is printed."""
+    operators must know beforehand, stay in the graph, in a form that is printed; those
+    that are `unsettled` are inputs all the same."""
     graph = model.graph
-    static = {
-        node.input[i]
-        for node in graph.node
-        for i in _STATIC.get(node.op_type, ())
-        if i < len(node.input)
-    }
+    static = _static(graph)
     weights, kept = {}, []
     for tensor in graph.initializer:
         value = numpy_helper.to_array(tensor)
-        half = tensor.data_type in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
-        floating = half or tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+        floating = tensor.data_type in _FLOATING
         large = value.ndim > 0 and value.size >= (_FEWEST_LIFTED if floating else 64)
-        if large and tensor.name not in static:
+        if large and tensor.name not in static or tensor.name in unsettled:
             weights[tensor.name] = value
         else:
             # torch-mlir reads numbers of no other form, but halves as bytes alone.
+            half = tensor.data_type in _HALVES
             flat = value.tobytes() if half else value.ravel().tolist()
             kept.append(
                 helper.make_tensor(tensor.name, tensor.data_type, tensor.dims, flat, raw=half)
             )
     del graph.initializer[:]
     graph.initializer.extend(kept)
-    declared = {value.name for value in graph.input}
+    declared = {value.name: value for value in graph.input}
     for name, value in weights.items():
-        if name not in declared:
-            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
-            graph.input.append(helper.make_tensor_value_info(name, kind, value.shape))
+        kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+        exact = helper.make_tensor_value_info(name, kind, value.shape)
+        if name in declared:
+            declared[name].CopyFrom(exact)
+        else:
+            graph.input.append(exact)
     constants = {tensor.name for tensor in kept}
     inputs = [value for value in graph.input if value.name not in constants]
     del graph.input[:]

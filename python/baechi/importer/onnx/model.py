@@ -21,9 +21,9 @@ from torch_mlir.extras import onnx_importer
 from baechi import init
 from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.common.module import Argument, annotate, name_operations, walk
-from baechi.importer.onnx.graph import fix_sizes, fold, lift_weights
-from baechi.importer.onnx.operators import expand
-from baechi.importer.onnx.versions import inline, modernise
+from baechi.importer.onnx.graph import defaults, fix_sizes, lift_weights
+from baechi.importer.onnx.simplify import simplify
+from baechi.importer.onnx.versions import inline, inline_functions, modernise
 from baechi.importer.torch import passes
 
 _PIPELINES = (
@@ -42,6 +42,8 @@ class ImportedModel:
     results: list[str]
     weights: dict[str, np.ndarray]
     result_types: list[np.dtype]
+    defaults: list[str]  # the weights that a call may give other values
+    settled: list[str]  # inputs with defaults that are part of the module
 
 
 def import_model(
@@ -58,10 +60,11 @@ def import_model(
     model = _loaded(model)
     fix_sizes(model, sizes or {})
     try:
-        model = inline(modernise(model, file))
-        model = fold(model)
-        expand(model, file)
-        weights = lift_weights(model)
+        model = inline(modernise(inline_functions(model, file), file))
+        unsettled = defaults(model)
+        settled = _with_defaults(model) - set(unsettled)
+        model = simplify(model, file, unsettled)
+        weights = lift_weights(model, unsettled)
         model = shape_inference.infer_shapes(model, data_prop=True)
         _name_nodes(model.graph)
         text = _torch_module(model)
@@ -86,7 +89,14 @@ def import_model(
         text = module.operation.get_asm(enable_debug_info=True)
     types = [value.type.tensor_type.elem_type for value in model.graph.output]
     result_types = [onnx.helper.tensor_dtype_to_np_dtype(each) for each in types]
-    return ImportedModel(text, count, arguments, results, weights, result_types)
+    return ImportedModel(
+        text, count, arguments, results, weights, result_types, unsettled, sorted(settled)
+    )
+
+
+def _with_defaults(model: onnx.ModelProto) -> set[str]:
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    return {value.name for value in model.graph.input} & initializers
 
 
 def _loaded(model: str | os.PathLike | onnx.ModelProto) -> onnx.ModelProto:

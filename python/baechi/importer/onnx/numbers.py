@@ -126,6 +126,14 @@ def _arg(node: onnx.NodeProto, build: Builder) -> None:
     build.add("ArgMax", hit, output=node.output[0], **attributes(node))
 
 
+def _reduction(node: onnx.NodeProto, build: Builder) -> None:
+    """Axes that are there and empty are as those that are not."""
+    axes = build.known(given(node, 1))
+    if axes is None or axes.size:
+        return build.keep()
+    build.again(node.input[:1], node.output)
+
+
 def _gelu(node: onnx.NodeProto, build: Builder) -> None:
     if attributes(node).get("approximate", b"none") != b"tanh":
         return build.keep()
@@ -198,5 +206,6 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Min": _extreme,
     "Mod": _mod,
     "Pow": _pow,
+    **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _reduction),
     "Sign": _sign,
 }

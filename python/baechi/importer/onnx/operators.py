@@ -6,29 +6,45 @@ the operators' own definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from baechi.importer.common.errors import Unsupported, UnsupportedOperations
-from baechi.importer.onnx import numbers, products, recurrent, windows
+from baechi.importer.common.errors import Unsupported
+from baechi.importer.onnx import numbers, products, recurrent, resize, windows
 from baechi.importer.onnx.builder import Builder, Refused, attributes
+from baechi.importer.onnx.control import MOST_TURNS
 
 # Operators that a later opset changed may mean something else.
 _NEWEST = 25
 # More largest elements are left to be reported.
 _MOST_PASSES = 64
+_SEQUENCES = (
+    "ConcatFromSequence",
+    "SequenceAt",
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+    "SequenceLength",
+    "SequenceMap",
+    "SplitToSequence",
+)
 _ON_VALUES = "how large its result is depends on values, and sizes are fixed: use Where instead"
 
 
-def expand(model: onnx.ModelProto, file: str) -> None:
-    """Replaces such nodes, in place; the model's types must be inferred. Raises
-    UnsupportedOperations for those that would be computed otherwise."""
+def expand(model: onnx.ModelProto, file: str, unsettled: Collection[str] = ()) -> list[Unsupported]:
+    """Replaces such nodes, in place; the model's types must be inferred. Of the initializers
+    that are `unsettled` no value is used. Returns those that would be computed otherwise."""
     graph = model.graph
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    constants = {
+        tensor.name: numpy_helper.to_array(tensor)
+        for tensor in graph.initializer
+        if tensor.name not in unsettled
+    }
     values = [*graph.input, *graph.value_info, *graph.output]
     types = {value.name: value.type.tensor_type.elem_type for value in values}
     types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
@@ -50,8 +66,7 @@ def expand(model: onnx.ModelProto, file: str) -> None:
             result = next(filter(None, node.output))
             name = node.name or f"{result}/{node.op_type}"
             refused.append(Unsupported(node.op_type, name.lstrip("/"), file, str(error)))
-    if refused:
-        raise UnsupportedOperations(refused, guide="docs/onnx.md")
+    return refused
 
 
 def _look_for_later(node: onnx.NodeProto, opset: int) -> None:
@@ -80,6 +95,20 @@ def _of_values(node: onnx.NodeProto, build: Builder) -> None:
 
 def _tf_idf(node: onnx.NodeProto, build: Builder) -> None:
     build.refuse("its counts are loops over numbers: compute them before the model")
+
+
+def _loop(node: onnx.NodeProto, build: Builder) -> None:
+    build.refuse(
+        f"how often its body runs must be known before, at most {MOST_TURNS} times, and what it "
+        "collects not be empty: give its length as a constant"
+    )
+
+
+def _sequence(node: onnx.NodeProto, build: Builder) -> None:
+    build.refuse(
+        "which tensors are in the sequence must be known before: give places and lengths as "
+        "constants, and no sequence as an input or a result"
+    )
 
 
 def _reciprocal(node: onnx.NodeProto, build: Builder) -> None:
@@ -208,6 +237,9 @@ _EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Reciprocal": _reciprocal,
     "Softsign": _softsign,
     "CumSum": _cumsum,
+    "Loop": _loop,
+    "Scan": _loop,
+    **dict.fromkeys(_SEQUENCES, _sequence),
     "TfIdfVectorizer": _tf_idf,
     "TopK": _topk,
     "ReverseSequence": _reverse_sequence,
@@ -215,5 +247,6 @@ _EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     **numbers.EXPANSIONS,
     **products.EXPANSIONS,
     **recurrent.EXPANSIONS,
+    **resize.EXPANSIONS,
     **windows.EXPANSIONS,
 }

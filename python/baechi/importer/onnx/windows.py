@@ -174,7 +174,32 @@ def _grid_sample(node: onnx.NodeProto, build: Builder) -> None:
     build.reshape(result, [batch, channels, places[1], places[2]], output=node.output[0])
 
 
+def _affine_grid(node: onnx.NodeProto, build: Builder) -> None:
+    """The corners of an image or a volume, or the middles of its elements, are at -1 and 1."""
+    theta, size = node.input[0], build.known(node.input[1])
+    if size is None:
+        build.refuse("its size is no constant: give it as an initializer")
+    batch, _, *sizes = size.tolist()
+    lines = []
+    for count in sizes:
+        places = np.arange(count)
+        if not attributes(node).get("align_corners", 0):
+            lines.append((2 * places + 1) / count - 1)
+        elif count > 1:
+            lines.append(2 * places / (count - 1) - 1)
+        else:
+            build.refuse("align_corners of a size of 1, which would divide by 0: leave it out")
+    axes = np.meshgrid(*lines, indexing="ij")
+    # The last dimension comes first, and a one for what is added.
+    points = np.stack([*axes[::-1], np.ones(sizes)]).reshape(len(sizes) + 1, -1)
+    points = np.broadcast_to(points, (batch, *points.shape))
+    grid = build.add("MatMul", theta, build.number(points))
+    grid = build.add("Transpose", grid, perm=[0, 2, 1])
+    build.reshape(grid, [batch, *sizes, len(sizes)], output=node.output[0])
+
+
 EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
+    "AffineGrid": _affine_grid,
     "AveragePool": _average_pool,
     "GridSample": _grid_sample,
     "MaxPool": _max_pool,
