@@ -13,6 +13,7 @@
 #include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/HostTimes.h"
 #include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Load.h"

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "HostTimes.h"
-#include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Driver/HostTimes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/ADT/STLExtras.h"

@@ -8,11 +8,11 @@
 
 #include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Driver/HostTimes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Runtime/Ranks.h"
-#include "HostTimes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringRef.h"

@@ -149,9 +149,9 @@ void RunReport::print(llvm::raw_ostream &os) const {
   bool anyGpu = llvm::any_of(
       program.devices, [](auto &device) { return device.kind == "cuda"; });
   if (anyGpu && !measured.replayed)
-    os << "           predicted are CUDA graphs, in which operators run at "
-          "once "
-          "that need nothing of each other; measured are launches one by one\n";
+    os << "           predicted are CUDA graphs, in which operators that need "
+          "nothing of each other run at once; measured are launches one by "
+          "one\n";
   if (roofline)
     os << "           " << roofline->textOf(step) << "\n";
   // Placers let transfers overlap computation; on the host a copy takes the

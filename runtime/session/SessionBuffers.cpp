@@ -210,12 +210,18 @@ Error Session::call(const void *const *arguments, void *const *results) {
           return error;
     return Error();
   };
-  Error error = whole();
-  // A device that was left behind in a kernel may still look.
-  if (usable())
-    for (const std::unique_ptr<Driver> &driver : state.drivers)
-      driver->forgetLent();
-  return error;
+  /// Also where memory for an error's text runs out.
+  struct Forgetting {
+    ~Forgetting() {
+      // A device that was left behind in a kernel may still look.
+      if (session.usable())
+        for (const std::unique_ptr<Driver> &driver : state.drivers)
+          driver->forgetLent();
+    }
+    const Session &session;
+    const SessionState &state;
+  } forgetting{*this, state};
+  return whole();
 }
 
 Error Session::getArgument(size_t index, void *data, size_t bytes) const {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Driver/HostTimes.h"
 #include "Baechi/Conversion/HostJit/HostJit.h"
-#include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Helpers.h"
 #include "llvm/Support/FileSystem.h"

@@ -11,9 +11,11 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <thread>
 
 #include <unistd.h>
 
@@ -314,6 +316,39 @@ TEST(Cuda, RefusesMemoryOfAnotherGpu) {
               HasSubstr("cannot be copied: the memory given is of GPU 0, and "
                         "the device is on GPU 1: copy it there, or to the "
                         "host"));
+}
+
+/// Whoever called has the memory back, also when the kernel ends after all.
+TEST(Cuda, AStepThatIsGivenUpGivesNoResults) {
+  NEEDS_THE_FAKE_DRIVER();
+  fakecuda::FakeOptions options;
+  options.hangLaunch = 2;
+  resetCuda(options);
+  {
+    Tensor result(0, Ring::count * sizeof(int32_t));
+    const std::string held = cudaMisuse(); // the tensor and its context
+    std::vector<int32_t> mine(Ring::count, 7), found(Ring::count);
+    Ring ring({"cuda"});
+    SessionOptions chosen;
+    chosen.watchdogSeconds = 0.5;
+    chosen.abortGraceSeconds = 0.1;
+    auto session = start(ring, chosen);
+    ASSERT_TRUE(session);
+    const void *arguments[] = {nullptr};
+    void *results[] = {result.data()};
+    EXPECT_THAT(session->call(arguments, results).message(),
+                HasSubstr("left behind: cuda0"));
+    std::memcpy(result.data(), mine.data(), mine.size() * sizeof(int32_t));
+    session.reset();
+    fakeCudaRelease();
+    // The thread that was left behind gives all of its own back.
+    for (int i = 0; i < 500 && cudaMisuse() != held; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(held, cudaMisuse());
+    std::memcpy(found.data(), result.data(), mine.size() * sizeof(int32_t));
+    EXPECT_EQ(mine, found);
+  }
+  EXPECT_EQ("", cudaMisuse());
 }
 
 } // namespace

@@ -8,12 +8,10 @@
 #ifndef BAECHI_DRIVER_QUERYMACHINE_H
 #define BAECHI_DRIVER_QUERYMACHINE_H
 
-#include "Baechi/Costs/Profile.h"
 #include "Baechi/Driver/Listener.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "llvm/Support/Error.h"
 #include <memory>
-#include <optional>
 
 namespace baechi {
 namespace runtime {
@@ -30,13 +28,6 @@ llvm::Expected<bool> measureLinks(placement::Machine &machine,
 /// The latter alone, for a machine of one device.
 llvm::Expected<bool> measureRuntime(placement::Machine &machine,
                                     Listener &listener);
-
-/// What measureLinks() or measureRuntime() has found out about \p machine, for
-/// others of this host; nullopt where that is more than a profile has.
-std::optional<HostTimes> hostTimesOf(const placement::Machine &machine);
-
-/// Gives \p machine what was measured before; false where it needs more.
-bool setHostTimes(placement::Machine &machine, const HostTimes &times);
 
 /// Lets the CUDA devices of \p machine that share a GPU lend each other
 /// tensors; if \p takesMemory, gives all the memory that is free on their GPUs,

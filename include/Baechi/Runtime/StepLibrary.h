@@ -82,7 +82,8 @@ int baechi_step_get_result(baechi_step *step, size_t index, void *data,
    places as the program has arguments and results, each of as many bytes; no
    step is run when an argument cannot be copied. What lies on the GPU where it
    is copied to is copied by the step itself, after what the GPU's legacy stream
-   was told before: other work on it must have ended. */
+   was told before: other work on it must have ended. Places must not overlap. A
+   step that is given up writes to none of them when the call has returned. */
 int baechi_step_call(baechi_step *step, const void *const *arguments,
                      void *const *results);
 

@@ -52,14 +52,14 @@ class StepProgram(Program):
         self.calls += 1
         self._device = state.device
         self._made = self._rooms()
-        if self._made:
-            arguments = {i: as_argument(value, self.library, i) for i, value in given.items()}
-            self.step(arguments, self._made)
-        else:
-            for index, value in given.items():
-                give(value, self.library, index)
-            self.step()
         try:
+            if self._made:
+                arguments = {i: as_argument(value, self.library, i) for i, value in given.items()}
+                self.step(arguments, self._made)
+            else:
+                for index, value in given.items():
+                    give(value, self.library, index)
+                self.step()
             return self._finish(state, inputs, phase, options, kept, held, numbers)
         finally:
             self._made, self._used = {}, set()

@@ -262,9 +262,26 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
                               "the step cannot be begun"))
     return fail(problem);
 
-  if (Problem problem = moveLent(/*in=*/true))
-    return fail(problem);
+  repeats = false;
+  Problem lendsIn = moveLent(/*in=*/true);
+  int32_t code = lendsIn ? fail(lendsIn) : compute(*deviceContext);
 
+  // Also after a failure: nothing may run on when the step has ended.
+  if (Problem problem = drain("the device failed (to learn in which operator, "
+                              "set BAECHI_CUDA_BLOCKING=1)"))
+    return fail(problem);
+  if (code == 0 && !exchange.aborted())
+    code = giveResults(*deviceContext);
+  if (code == 0 && !exchange.aborted() && exchange.keepsTimeline())
+    recordTimes(*deviceContext);
+  // Steps without repeats have the memory that is planned for them.
+  if (repeats)
+    repeater->close();
+  return code;
+}
+
+int32_t CudaDevice::compute(baechi_context &deviceContext) {
+  Exchange &exchange = deviceContext.exchange;
   // Marks of times need operators one by one.
   replays = usesGraphs && !exchange.keepsTimeline();
   // Events will do where there is no memory for more.
@@ -274,24 +291,11 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
     replay.begin();
   if (ranges)
     ranges->beginStep();
-  int32_t code = entry(deviceContext, reinterpret_cast<char *>(arena));
+  int32_t code = entry(&deviceContext, reinterpret_cast<char *>(arena));
   if (ranges)
     ranges->endStep();
   if (Problem problem = exchange.aborted() ? Problem() : flush())
-    code = fail(problem);
-  if (code == 0 && !exchange.aborted())
-    if (Problem problem = moveLent(/*in=*/false))
-      code = fail(problem);
-
-  // Also after a failure: nothing may run on when the step has ended.
-  if (Problem problem = drain("the device failed (to learn in which operator, "
-                              "set BAECHI_CUDA_BLOCKING=1)"))
-    return fail(problem);
-  if (code == 0 && !exchange.aborted() && exchange.keepsTimeline())
-    recordTimes(*deviceContext);
-  // Steps without repeats have the memory that is planned for them.
-  if (repeats)
-    repeater->close();
+    code = exchange.fail(deviceContext, {problem.reason, problem.detail});
   return code;
 }
 

@@ -127,6 +127,10 @@ private:
   Expected<bool> isHere(DevicePointer memory) const;
   /// Tells the stream the copies of what the caller lends, that way.
   Problem moveLent(bool in);
+  /// The device's part of a step, up to the last command.
+  int32_t compute(baechi_context &context);
+  /// Copies results to where the caller lends memory for them, and waits.
+  int32_t giveResults(baechi_context &context);
 
   const int64_t arenaBytes;
   const Entry entry;

@@ -12,8 +12,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "core/Exchange.h"
 #include "drivers/cuda/CudaDevice.h"
 
+#include <algorithm>
 #include <string>
 
 using namespace baechi::runtime;
@@ -40,6 +42,8 @@ Error CudaDevice::read(int64_t offset, void *data, size_t bytes) const {
   return exchange(offset, data, bytes, /*in=*/false);
 }
 
+static const char *const cannotBeSelected = "the device cannot be selected";
+
 Expected<bool> CudaDevice::isHere(DevicePointer memory) const {
   unsigned type = 0;
   int gpu = ordinal;
@@ -62,6 +66,8 @@ Expected<bool> CudaDevice::isHere(DevicePointer memory) const {
 
 Expected<bool> CudaDevice::lend(const CallerMemory &memory) {
   Selection selection = hold();
+  if (Error error = functions->error(selection.result(), cannotBeSelected))
+    return error;
   Expected<bool> here = isHere(reinterpret_cast<DevicePointer>(memory.memory));
   if (here && *here && memory.bytes > 0)
     lent.push_back(memory);
@@ -74,27 +80,44 @@ static constexpr Stream legacyStream = nullptr;
 Problem CudaDevice::moveLent(bool in) {
   if (lent.empty())
     return {};
-  const char *what = in ? "the device's memory cannot be written"
-                        : "the device's memory cannot be read";
+  // A copy that cannot be begun is a matter of the call, as of exchange(): of a
+  // device that is lost the end of the step will tell.
+  auto problem = [&](Result result) {
+    return functions->problem(result,
+                              in ? "the device's memory cannot be written"
+                                 : "the device's memory cannot be read");
+  };
   if (in) {
-    if (Problem problem =
-            check(functions->eventRecord(finish, legacyStream), what))
-      return problem;
-    if (Problem problem = check(functions->streamWait(stream, finish, 0), what))
-      return problem;
+    if (Problem failed = problem(functions->eventRecord(finish, legacyStream)))
+      return failed;
+    if (Problem failed = problem(functions->streamWait(stream, finish, 0)))
+      return failed;
   }
   for (const CallerMemory &each : lent) {
     if (each.in != in)
       continue;
     auto there = reinterpret_cast<DevicePointer>(each.memory);
     DevicePointer here = arena + DevicePointer(each.offset);
-    if (Problem problem =
-            check(functions->memcpyAsync(in ? here : there, in ? there : here,
-                                         each.bytes, stream),
-                  what))
-      return problem;
+    if (Problem failed = problem(functions->memcpyAsync(
+            in ? here : there, in ? there : here, each.bytes, stream)))
+      return failed;
   }
   return {};
+}
+
+/// Once the step has ended, and only then: whoever calls a step that is given
+/// up has its memory back, and may use it for something else when a kernel that
+/// was left behind ends after all.
+int32_t CudaDevice::giveResults(baechi_context &deviceContext) {
+  bool any = std::any_of(lent.begin(), lent.end(),
+                         [](const CallerMemory &each) { return !each.in; });
+  Problem problem = any ? moveLent(/*in=*/false) : Problem();
+  if (any)
+    if (Problem late = drain("a result cannot be copied"))
+      problem = problem ? problem : late;
+  return problem ? deviceContext.exchange.fail(deviceContext,
+                                               {problem.reason, problem.detail})
+                 : 0;
 }
 
 Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
@@ -102,6 +125,8 @@ Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
   auto there = reinterpret_cast<DevicePointer>(memory);
   DevicePointer here = arena + DevicePointer(offset);
   Selection selection = hold();
+  if (Error error = functions->error(selection.result(), cannotBeSelected))
+    return error;
   Expected<bool> asked = isHere(there);
   if (!asked)
     return asked.takeError();

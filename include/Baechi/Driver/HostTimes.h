@@ -5,11 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_DRIVER_HOSTTIMES_H
-#define BAECHI_LIB_DRIVER_HOSTTIMES_H
+#ifndef BAECHI_DRIVER_HOSTTIMES_H
+#define BAECHI_DRIVER_HOSTTIMES_H
 
+#include "Baechi/Costs/Profile.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "llvm/ADT/SmallVector.h"
+#include <optional>
 
 namespace baechi {
 
@@ -32,6 +34,13 @@ void setHostLinks(placement::Machine &machine, const placement::Link &link);
 void setRuntime(placement::Machine &machine,
                 const placement::RuntimeCosts &runtime, int64_t cores);
 
+/// What measureLinks() or measureRuntime() has found out about \p machine, for
+/// others of this host; nullopt where that is more than a profile has.
+std::optional<HostTimes> hostTimesOf(const placement::Machine &machine);
+
+/// Gives \p machine what was measured before; false where it needs more.
+bool setHostTimes(placement::Machine &machine, const HostTimes &times);
+
 } // namespace baechi
 
-#endif // BAECHI_LIB_DRIVER_HOSTTIMES_H
+#endif // BAECHI_DRIVER_HOSTTIMES_H
