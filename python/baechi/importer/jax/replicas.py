@@ -27,8 +27,8 @@ from baechi.importer.jax.parts import (
     Elementwise,
     Item,
     Parts,
+    Sources,
     Spec,
-    sources,
     spec_of,
     split,
     whole,
@@ -158,9 +158,7 @@ class _Evaluator:
         name = eqn.primitive.name
         if name in collectives.TYPES_ALONE:
             return operands
-        if jaxprs.is_call(eqn):
-            body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-            closed = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
+        if (closed := jaxprs.called_by(eqn)) is not None:
             consts = [[each] * len(self.members) for each in closed.consts]
             with _named(eqn):
                 return self.evaluate(closed.jaxpr, consts, operands)
@@ -200,6 +198,7 @@ class _Step(_Evaluator):
         self.cut_meshes: list[Mesh] = []
         self.whole_meshes: list[Mesh] = []
         self.cut: list[tuple[Any, Spec]] = []  # what is cut, and how
+        self._sources = Sources()
         # Where it is asked for, which results of shard_maps all replicas have; then there are no
         # errors of those that differ.
         self.same: dict[Any, bool] | None = None
@@ -242,7 +241,7 @@ class _Step(_Evaluator):
             spec = spec_of(given, inner.aval.ndim)
             args.append(split(value, spec, mesh))
             differ |= spec.names()
-            self.cut += sources(value, spec.without_ones(mesh))
+            self.cut += self._sources.of(value, spec.without_ones(mesh), mesh)
         apart = {name: n for name, n in mesh.axes.items() if name in differ and n > 1}
         if apart:
             self.cut_meshes.append(Mesh(apart))
