@@ -97,6 +97,11 @@ class StaleStep(Generic[S]):
         """Gives each replica its part and returns: the result is what the step returns beside
         the state, of all replicas along a new first dimension. Waits while more than `ahead`
         calls have not ended."""
+        if not self._queues:
+            raise RuntimeError(
+                "stale_step is called after close(), and its replicas' threads have ended: call it "
+                "within its `with`, or before close(); state() and report() are there still"
+            )
         parts = self._parts(batch)
         while len(self._calls) > self._ahead:
             self._calls[0].wait()
