@@ -402,6 +402,27 @@ def test_one_shard_map_within_another_is_refused() -> None:
     assert "shard_map in 'shard_map': it is within another: give one all of the axes" in told
 
 
+def _means(count: int) -> Any:
+    mesh = abstract_mesh({"batch": count})
+    return jax.shard_map(
+        lambda x: lax.pmean(x.sum(), "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
+    )
+
+
+def test_there_are_no_more_replicas_than_a_step_can_have() -> None:
+    x = np.arange(64 * 65, dtype=np.float32)
+    assert baechi.jit(_means(64), machine="host:2", **OPTIONS)(x) == x.sum() / 64
+    told = _refused(_means(65), x)
+    assert "test_written_replicas.py:" in told
+    assert "it is of 65 replicas, and a step can have 1 to 64: give its mesh fewer" in told
+    # What nobody cuts along makes no replicas.
+    mesh = abstract_mesh({"batch": 2, "others": 40})
+    mapped = jax.shard_map(
+        lambda x: lax.psum(x.sum(), "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
+    )
+    assert baechi.jit(mapped, machine="host:2", **OPTIONS)(x) == x.sum()
+
+
 def test_an_axis_that_nobody_has_is_told() -> None:
     told = _refused(lambda x: lax.psum(x, "batch"), X)
     assert "unbound axis name: batch" in told and "test_written_replicas.py:" in told
