@@ -42,6 +42,43 @@ if "outside" in sys.argv:
 sys.stdout.write(f"made {made.hexdigest()}\\n")
 """
 
+FAILS = """
+import os, pathlib, sys, time
+import numpy as np
+import baechi
+from baechi.compiling.tools import CompileError
+from baechi.loops import launched, ranks
+
+def full(*given):
+    raise OSError(28, "No space left on device")
+
+def double(i, value, x, y):
+    y[i] = 2 * x[i]
+
+loop = baechi.foreach(double, machine="host:2", workers=2, ranks="launcher")
+entries = baechi.Entries((np.arange(8),), np.zeros(8, np.float32))
+given = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+first = loop(entries, *given)
+rank, told = os.environ["BAECHI_RANK"], pathlib.Path(os.environ["TMPDIR"]) / "told"
+write_inputs, write = ranks.write_inputs, launched._write
+if rank == "0":
+    ranks.write_inputs = full
+    if "unsaid" in sys.argv:
+        launched._write = full
+try:
+    loop(entries, *given)
+except (CompileError, OSError) as error:
+    print(str(error).splitlines()[0])
+ranks.write_inputs, launched._write = write_inputs, write
+if rank == "1":
+    told.touch()
+for _ in range(300):  # rank 0 lives until rank 1 knows
+    if not told.exists():
+        time.sleep(0.1)
+again = loop(entries, *given)
+print(np.array_equal(first, again) and again.tolist())
+"""
+
 
 def expected():
     ratings = data.ratings(2_000, 300, 100)
@@ -57,10 +94,10 @@ def environment(tmp_path: pathlib.Path, **more: object) -> dict[str, str]:
     return others | {"TMPDIR": str(tmp_path)} | {k: str(v) for k, v in more.items()}
 
 
-def run_two(tmp_path, *words):
+def run_two(tmp_path, *words, text=PROGRAM):
     """What two ranks say, and how they end."""
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(text)
     ranks = [
         subprocess.Popen(
             [sys.executable, str(program), *words],
@@ -106,6 +143,24 @@ def test_errors_are_all_ranks(tmp_path):
     for code, _, error in run_two(tmp_path, "outside"):
         assert code != 0
         assert "dimension 0 of 'counts' is read at 99 by entry 2" in error
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ([], "No space left on device"),
+        (["unsaid"], "rank 1: rank 0 has given the loop up, for the error that it says"),
+    ],
+)
+def test_a_call_that_rank_0_cannot_make_is_told(tmp_path, words, told):
+    """At once, also where it cannot say why. The next call starts others."""
+    said = run_two(tmp_path, *words, text=FAILS)
+    for (code, lines, error), expected in zip(said, ("No space left", told), strict=True):
+        assert code == 0, error
+        failed, again = lines.splitlines()
+        assert expected in failed
+        assert again == "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]"
+    assert left_in(tmp_path) == []
 
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="there is no mpirun")

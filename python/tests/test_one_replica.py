@@ -90,6 +90,28 @@ def test_axes_are_those_of_trees_dimensions_and_keywords() -> None:
     np.testing.assert_allclose(found["sum"], of_each["sum"][0], rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "axes",
+    [
+        (None, 0),
+        (None, {"x": 0, "mask": None}),
+        ({"w": None, "b": 0}, {"x": 0, "mask": 0}),
+        [{"w": None, "b": None}, 0],
+    ],
+)
+def test_none_is_no_array_to_cut(axes: Any) -> None:
+    def step(params: Any, data: Any, *, scale: Any) -> Any:
+        assert params["b"] is None and data["mask"] is None and scale is None
+        return lax.pmean((params["w"] * data["x"]).sum(), "batch"), data
+
+    given = {"w": np.float32(3), "b": None}, {"x": np.arange(8, dtype=np.float32), "mask": None}
+    mean, data = _of_all(step, in_axes=axes)(*given, scale=None)
+    parts = {"x": given[1]["x"].reshape(REPLICAS, -1), "mask": None}
+    expected, _ = jax.vmap(step, in_axes=axes, axis_name="batch")(given[0], parts, scale=None)
+    assert mean == expected[0]
+    assert data["mask"] is None and np.array_equal(data["x"], given[1]["x"])
+
+
 def test_a_step_that_exchanges_nothing_is_taken() -> None:
     x = np.arange(8, dtype=np.float32)
     step = _of_all(lambda x, w: (jnp.cumsum(x) * w, w + 1), in_axes=(0, None))
@@ -140,6 +162,12 @@ def test_axes_that_do_not_fit_are_refused(axes: Any, words: str) -> None:
     count = 3 if axes == (None, 1, 0) else REPLICAS
     with pytest.raises(ValueError, match=words):
         _of_all(train, in_axes=axes, replicas=count)(parameters(), *batch())
+
+
+@pytest.mark.parametrize("axis", ["batch", 0.0, True])
+def test_axes_are_numbers(axis: Any) -> None:
+    with pytest.raises(TypeError, match=f"in_axes has {axis!r}: give the number of the dimension"):
+        _of_all(train, in_axes=(None, axis, 0))(parameters(), *batch())
 
 
 def test_an_axis_without_replicas_is_told() -> None:

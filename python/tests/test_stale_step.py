@@ -203,6 +203,36 @@ def test_what_cannot_be_shared_is_refused() -> None:
             trained(x, y)
 
 
+def test_a_closed_one_takes_no_calls() -> None:
+    """It still has the state."""
+    step = baechi.stale_step(
+        lambda state, x: (state + x.mean(), x),
+        np.zeros(3, np.float32),
+        replicas=2,
+        staleness=0,
+        **OPTIONS,
+    )
+    with step:
+        step(np.float32([1, 3])).result()
+    with pytest.raises(RuntimeError, match="is called after close()"):
+        step(np.float32([1, 3]))
+    step.close()
+    assert step.state().tolist() == [2, 2, 2]
+
+
+def test_none_is_no_array_to_cut() -> None:
+    def step(state: Any, batch: Any, mask: Any) -> Any:
+        assert mask is None and batch["mask"] is None
+        return state + batch["x"].mean(), batch["x"]
+
+    with baechi.stale_step(
+        step, np.zeros(3, np.float32), replicas=2, staleness=0, **OPTIONS
+    ) as trained:
+        parts = trained({"mask": None, "x": np.float32([1, 3])}, None).result()
+        assert parts.tolist() == [[1], [3]]
+        assert trained.state().tolist() == [2, 2, 2]
+
+
 def test_a_replica_that_fails_is_told() -> None:
     """By its calls, the next one, and whoever asks for the state."""
 

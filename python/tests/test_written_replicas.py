@@ -23,6 +23,7 @@ from jax.sharding import PartitionSpec as P
 
 import baechi
 from baechi.importer.common.errors import ImportFailure
+from baechi.importer.jax import replicas
 from written_steps import STEPS, Step, abstract_mesh, run
 from written_training import REPLICAS, loss_of, sgd, updated
 
@@ -159,6 +160,64 @@ def test_what_is_done_before_a_batch_is_cut_is_done_to_parts() -> None:
     assert [step.placement[f"x.piece{i}"] for i in range(2)] == ["host0", "host1"]
 
 
+def test_turns_read_what_others_made_several_times() -> None:
+    """Each is looked at once, however many ways lead to it."""
+    mesh, turns = abstract_mesh({"batch": 2}), 24
+
+    def train(gradient: Any) -> Any:
+        def turn(carry: Any, x: Any) -> Any:
+            p, m = carry
+            m = m * 0.9 + gradient(p, x)
+            return (p - 0.1 * (m + p * 0.01), m), p * m * p
+
+        return lambda p, m, xs: lax.scan(turn, (p, m), xs)
+
+    def gradient(p: Any, x: Any) -> Any:
+        return jax.grad(lambda p: jnp.tanh(x @ p).mean())(p)
+
+    def of_replica(p: Any, x: Any) -> Any:
+        return lax.pmean(gradient(p, x), "batch")
+
+    specs: dict[str, Any] = {"in_specs": (P(), P("batch")), "out_specs": P()}
+    mapped = jax.shard_map(of_replica, mesh=mesh, check_vma=False, **specs)
+    xs = np.linspace(-1, 1, turns * 8 * 4, dtype=np.float32).reshape(turns, 8, 4)
+    args = np.full(4, 0.5, np.float32), np.zeros(4, np.float32), xs
+    found = baechi.jit(train(mapped), machine="host:2", **OPTIONS)(*args)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(jax.jit(train(gradient))(*args))):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_long_chains_before_a_batch_is_cut(is_cut: bool) -> None:
+    mesh = abstract_mesh({"batch": 2})
+    mapped = jax.shard_map(
+        lambda x: lax.psum(x.sum(), "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
+    )
+
+    def step(shift: Any, x: Any) -> Any:
+        chain = x
+        for _ in range(600):
+            chain = chain / 2 + shift
+        return mapped(chain if is_cut else x), chain
+
+    compiled = baechi.jit(step, machine="host:2", **OPTIONS)
+    total, chain = compiled(np.float32(2), np.arange(4, dtype=np.float32))
+    assert np.asarray(chain).tolist() == [4] * 4  # it halves how far it is from there
+    assert total == (16 if is_cut else 6)
+
+
+def test_what_a_batch_is_scaled_by_is_not_cut() -> None:
+    mesh = abstract_mesh({"batch": 2})
+    mapped = jax.shard_map(
+        lambda x: lax.psum(x.sum(), "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
+    )
+    args = jnp.float32(3), jnp.arange(4.0)
+    closed = jax.make_jaxpr(lambda scale, x: mapped(scale * x))(*args)
+    unrolled = replicas.Unrolled(closed)
+    jax.eval_shape(unrolled, *args)
+    assert unrolled.batched == {1: [[0b01, 0b10]]}
+
+
 def test_sums_are_those_of_replicas_in_pairs() -> None:
     """In the replicas' order, whatever it is that they add: bit for bit."""
     random = np.random.default_rng(5)
@@ -179,6 +238,7 @@ jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 2)
 import baechi
 from baechi.importer.common.errors import ImportFailure
+from baechi.importer.jax import replicas
 from jax import lax
 from written_training import batch, loss_of, parameters, updated
 
@@ -340,6 +400,27 @@ def test_one_shard_map_within_another_is_refused() -> None:
     )
     told = _refused(outer, X)
     assert "shard_map in 'shard_map': it is within another: give one all of the axes" in told
+
+
+def _means(count: int) -> Any:
+    mesh = abstract_mesh({"batch": count})
+    return jax.shard_map(
+        lambda x: lax.pmean(x.sum(), "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
+    )
+
+
+def test_there_are_no_more_replicas_than_a_step_can_have() -> None:
+    x = np.arange(64 * 65, dtype=np.float32)
+    assert baechi.jit(_means(64), machine="host:2", **OPTIONS)(x) == x.sum() / 64
+    told = _refused(_means(65), x)
+    assert "test_written_replicas.py:" in told
+    assert "it is of 65 replicas, and a step can have 1 to 64: give its mesh fewer" in told
+    # What nobody cuts along makes no replicas.
+    mesh = abstract_mesh({"batch": 2, "others": 40})
+    mapped = jax.shard_map(
+        lambda x: lax.psum(x.sum(), "batch"), mesh=mesh, in_specs=P("batch"), out_specs=P()
+    )
+    assert baechi.jit(mapped, machine="host:2", **OPTIONS)(x) == x.sum()
 
 
 def test_an_axis_that_nobody_has_is_told() -> None:

@@ -16,6 +16,7 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.jax import replicas
 from baechi.jax.bound import Bound
+from baechi.jax.in_axes import axes_of_arguments, axes_of_leaves
 
 _SPEC: Any = PartitionSpec  # which has no types
 
@@ -47,36 +48,20 @@ class OneReplica:
     def _axes(self, bound: Bound) -> list[Any]:
         """Of each argument; those by name are cut along the first dimension, as jax.vmap's."""
         count = len(bound.values) - len(bound.keywords)
-        axes = self.in_axes
-        if not isinstance(axes, tuple | list):
-            axes = [axes] * count
-        if len(axes) != count:
-            raise ValueError(
-                f"in_axes has {len(axes)} entries, and the step is called with {count} arguments "
-                "by position: give one for each"
-            )
+        axes = axes_of_arguments(self.in_axes, count, "by position")
         return [*axes, *[0] * len(bound.keywords)]
 
     def _mapped(self, step: Callable[..., Any], axes: tuple[Any, ...], args: Any) -> Any:
-        try:
-            along = jax.tree.broadcast(axes, args, is_leaf=lambda axis: axis is None)
-        except ValueError as error:
-            raise ValueError(
-                f"in_axes is {axes!r}, which has not the structure of the arguments: {error}"
-            ) from error
-        leaves, tree = jax.tree.flatten(args)
         specs = [
-            self._spec(axis, leaf)
-            for axis, leaf in zip(
-                jax.tree.leaves(along, is_leaf=lambda axis: axis is None), leaves, strict=True
-            )
+            _SPEC() if axis is None else _SPEC(*(None,) * axis, self.axis)
+            for axis in axes_of_leaves(axes, args, self.count)
         ]
         mesh = AbstractMesh((self.count,), (self.axis,), axis_types=(AxisType.Auto,))
         mapped = functools.partial(
             jax.shard_map,
             step,
             mesh=mesh,
-            in_specs=jax.tree.unflatten(tree, specs),
+            in_specs=jax.tree.unflatten(jax.tree.structure(args), specs),
             check_vma=False,  # what differs between replicas is looked for
         )
         same, result = replicas.agreements(mapped(out_specs=_SPEC()), args)
@@ -91,18 +76,6 @@ class OneReplica:
                 )
             out.append(_SPEC() if is_same else _SPEC(self.axis))
         return mapped(out_specs=jax.tree.unflatten(results, out))(*args)
-
-    def _spec(self, axis: int | None, leaf: Any) -> PartitionSpec:
-        if axis is None:
-            return _SPEC()
-        rank = jax.numpy.ndim(leaf)
-        if not -rank <= axis < rank or leaf.shape[axis] % self.count:
-            raise ValueError(
-                f"in_axes cuts an argument of shape {jax.numpy.shape(leaf)} along dimension "
-                f"{axis} in {self.count} parts of one size: give it a dimension of which "
-                f"{self.count} is a divisor, or None where all replicas have all of it"
-            )
-        return _SPEC(*(None,) * (axis % rank), self.axis)
 
 
 def one_replica(axis_name: Any, in_axes: Any, count: int) -> OneReplica | None:

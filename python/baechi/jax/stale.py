@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
+from baechi.jax.in_axes import axes_of_arguments, axes_of_leaves
 from baechi.jax.jit import jit
 from baechi.replicas.arguments import StoreError, whole
 from baechi.replicas.store import ParameterStore, StoreReport
@@ -96,6 +97,11 @@ class StaleStep(Generic[S]):
         """Gives each replica its part and returns: the result is what the step returns beside
         the state, of all replicas along a new first dimension. Waits while more than `ahead`
         calls have not ended."""
+        if not self._queues:
+            raise RuntimeError(
+                "stale_step is called after close(), and its replicas' threads have ended: call it "
+                "within its `with`, or before close(); state() and report() are there still"
+            )
         parts = self._parts(batch)
         while len(self._calls) > self._ahead:
             self._calls[0].wait()
@@ -137,19 +143,11 @@ class StaleStep(Generic[S]):
         self.close()
 
     def _parts(self, batch: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        axes = self._axes if isinstance(self._axes, tuple | list) else [self._axes] * len(batch)
-        if len(axes) != len(batch):
-            raise ValueError(
-                f"in_axes has {len(axes)} entries, and the step is called with {len(batch)} "
-                "arguments beside its state: give one for each"
-            )
-        along = jax.tree.broadcast(tuple(axes), batch, is_leaf=lambda axis: axis is None)
+        axes = axes_of_arguments(self._axes, len(batch), "beside its state")
         leaves, tree = jax.tree.flatten(batch)
         cut = [
-            _cut(axis, leaf, self._count)
-            for axis, leaf in zip(
-                jax.tree.leaves(along, is_leaf=lambda axis: axis is None), leaves, strict=True
-            )
+            [leaf] * self._count if axis is None else np.split(np.asarray(leaf), self._count, axis)
+            for axis, leaf in zip(axes_of_leaves(axes, batch, self._count), leaves, strict=True)
         ]
         return [jax.tree.unflatten(tree, mine) for mine in zip(*cut, strict=True)] or [
             batch
@@ -290,19 +288,6 @@ class _Call:
 
     def wait(self) -> None:
         concurrent.futures.wait([self.result])
-
-
-def _cut(axis: int | None, leaf: Any, count: int) -> list[Any]:
-    if axis is None:
-        return [leaf] * count
-    rank = np.ndim(leaf)
-    if not -rank <= axis < rank or np.shape(leaf)[axis] % count:
-        raise ValueError(
-            f"in_axes cuts an argument of shape {np.shape(leaf)} along dimension {axis} in "
-            f"{count} parts of one size: give it a dimension of which {count} is a divisor, or "
-            "None where all replicas have all of it"
-        )
-    return np.split(np.asarray(leaf), count, axis=axis)
 
 
 def _next_state(result: Any, tree: Any, leaves: list[_Leaf]) -> list[np.ndarray]:

@@ -105,8 +105,9 @@ def analyse(
 
 def analysed(body: Body) -> list[Access]:
     """x[i] += f is one access."""
-    joins = [access for access in body.accesses if access.adds or access.joins]
-    return [access for access in body.accesses if access.writes or access not in joins]
+    return [
+        access for access in body.accesses if access.writes or not (access.adds or access.joins)
+    ]
 
 
 def _place(access: Access) -> str:

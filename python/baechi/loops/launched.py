@@ -7,6 +7,7 @@ calls, and the others take the results from its folder."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -31,6 +32,10 @@ from baechi.pictures.picture import Picture
 
 # How long ranks wait for one that does not come, and at the end for those that still read.
 _SECONDS = 120.0
+_GIVEN_UP = (
+    "rank 0 has given the loop up, for the error that it says, or as its function is gone: call "
+    "the loop on all ranks again"
+)
 # All ranks make the same programs in the same order.
 _numbers = itertools.count()
 
@@ -94,9 +99,22 @@ class _First:
         self, given: Sequence[np.ndarray], passes: int, digest: str
     ) -> tuple[pathlib.Path, str]:
         self._calls += 1
+        outputs = self._folder / f"out-{self._calls}.npz"
+        said: dict[str, Any] = {"digest": digest}
+        try:
+            said["report"] = self._run(given, outputs, passes)
+        except BaseException as error:
+            said["error"] = str(error) or type(error).__name__
+            with contextlib.suppress(OSError):  # of a full disk, say: they see the folder go
+                self._say(said)
+            raise
+        self._say(said)
+        return outputs, said["report"]
+
+    def _run(self, given: Sequence[np.ndarray], outputs: pathlib.Path, passes: int) -> str:
+        """Rank 0's report of a call that has been made."""
         _clear(self._folder)
-        inputs, outputs = (self._folder / f"{name}-{self._calls}.npz" for name in ("in", "out"))
-        model = self._folder / "model.mlir"
+        inputs, model = self._folder / f"in-{self._calls}.npz", self._folder / "model.mlir"
         ranks.write_inputs(self._module, given, inputs)
         if self._started is None:
             model.write_text(self._module.text)
@@ -111,15 +129,10 @@ class _First:
                 },
             )
             self._started = ranks.Ranks(words, [0], self._launch.ranks, self._place)
-        said: dict[str, Any] = {"digest": digest}
-        try:
-            said["report"] = self._started.call(inputs, outputs, passes, model)
-        except BaseException as error:
-            said["error"] = str(error) or type(error).__name__
-            raise
-        finally:
-            _write(self._folder / f"said-{self._calls}.json", said)
-        return outputs, said["report"]
+        return self._started.call(inputs, outputs, passes, model)
+
+    def _say(self, said: dict[str, Any]) -> None:
+        _write(self._folder / f"said-{self._calls}.json", said)
 
     def taken(self) -> None:
         pass  # it keeps the folder
@@ -137,7 +150,10 @@ class _Other:
         self._launch, self._calls = launch, 0
         self._first = self._wait(_board(launch, number), "has not called the loop")
         self._folder = pathlib.Path(self._first["folder"])
-        _write(self._folder / f"joined-{launch.rank}.json", {"pid": os.getpid()})
+        try:
+            _write(self._folder / f"joined-{launch.rank}.json", {"pid": os.getpid()})
+        except FileNotFoundError:
+            raise self._error(_GIVEN_UP) from None
         self._started = ranks.Ranks(
             self._first["words"], [launch.rank], launch.ranks, self._first["place"]
         )
@@ -160,7 +176,8 @@ class _Other:
         return self._folder / f"out-{self._calls}.npz", said["report"]
 
     def taken(self) -> None:
-        _write(self._folder / f"taken-{self._calls}-{self._launch.rank}.json", {})
+        with contextlib.suppress(FileNotFoundError):  # then nobody waits for it
+            _write(self._folder / f"taken-{self._calls}-{self._launch.rank}.json", {})
 
     def _wait(self, file: pathlib.Path, what: str) -> dict[str, Any]:
         """What rank 0 writes. The call itself may take as long as it does while rank 0 lives."""
@@ -174,6 +191,8 @@ class _Other:
                 raise self._error(f"rank 0 {what} after {_SECONDS:.0f} s: all ranks call it")
             if known is not None and not _lives(known["pid"]) and _read(file) is None:
                 raise self._error("rank 0 has ended")
+            if known is not None and not file.parent.exists():
+                raise self._error(_GIVEN_UP)
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
 

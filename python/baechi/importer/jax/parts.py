@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -91,77 +91,134 @@ def _assembled(parts: dict[tuple[int, ...], Any], at: tuple[int, ...], sizes: An
     return jnp.concatenate(along, axis=dim) if len(along) > 1 else along[0]
 
 
-class Elementwise:
-    """What is computed for each element by itself: of a part where a part is read."""
+# What is read of a value: each replica's part by a spec; None: the whole.
+_Way = tuple[Spec, Mesh] | None
+
+
+class Lazy:
+    """What is computed where it is read, once for each way: of parts where parts are."""
+
+    ndim: int
+
+    def __init__(self) -> None:
+        self.made: dict[_Way, Any] = {}
+
+    def reads(self, way: _Way) -> list[tuple[Any, _Way]]:
+        """What it is computed of."""
+        raise NotImplementedError
+
+    def compute(self, way: _Way, given: list[Any]) -> Any:
+        """given: what `reads` names."""
+        raise NotImplementedError
+
+
+class Elementwise(Lazy):
+    """What is computed for each element by itself."""
 
     def __init__(self, compute: Callable[..., Any], operands: Sequence[Any]):
-        self._compute, self.operands = compute, operands
-        self._whole: Any = None
-        self._parts: dict[tuple[Spec, Mesh], list[Any]] = {}
+        super().__init__()
+        self._compute, self._operands = compute, operands
+        self._ranks = [np.ndim(value) for value in operands]
+        self.ndim = max(self._ranks)
 
-    def whole(self) -> Any:
-        if self._whole is None:
-            self._whole = self._compute(*map(whole, self.operands))
-        return self._whole
+    def reads(self, way: _Way) -> list[tuple[Any, _Way]]:
+        pairs = zip(self._operands, self._ranks, strict=True)
+        return [(value, way if rank else None) for value, rank in pairs]
 
-    def split(self, spec: Spec, mesh: Mesh) -> list[Any]:
-        if (spec, mesh) not in self._parts:
-            parts = [
-                split(value, spec, mesh) if np.ndim(value) else [value] * mesh.count
-                for value in self.operands
-            ]
-            made: dict[tuple[int, ...], Any] = {}
-            for replica, own in enumerate(zip(*parts, strict=True)):
-                at = spec.at(replica, mesh)
-                if at not in made:
-                    made[at] = self._compute(*own)
-            self._parts[spec, mesh] = [made[spec.at(r, mesh)] for r in range(mesh.count)]
-        return self._parts[spec, mesh]
-
-    @property
-    def ndim(self) -> int:
-        return max(np.ndim(value) for value in self.operands)
+    def compute(self, way: _Way, given: list[Any]) -> Any:
+        if way is None:
+            return self._compute(*given)
+        spec, mesh = way
+        made: dict[tuple[int, ...], Any] = {}
+        parts = []
+        for replica in range(mesh.count):
+            at = spec.at(replica, mesh)
+            if at not in made:
+                pairs = zip(given, self._ranks, strict=True)
+                made[at] = self._compute(*(v[replica] if rank else v for v, rank in pairs))
+            parts.append(made[at])
+        return parts
 
 
-class Item:
-    """One of an array's, along its first dimension: of a part where a part is read."""
+class Item(Lazy):
+    """One of an array's, along its first dimension."""
 
     def __init__(self, number: int, array: Any):
-        self._number, self.array = number, array
+        super().__init__()
+        self._number, self._array = number, array
         self.ndim = np.ndim(array) - 1
 
-    def whole(self) -> Any:
-        return lax.index_in_dim(whole(self.array), self._number, keepdims=False)
+    def reads(self, way: _Way) -> list[tuple[Any, _Way]]:
+        return [(self._array, way and (way[0].of_items(), way[1]))]
 
-    def split(self, spec: Spec, mesh: Mesh) -> list[Any]:
-        made: dict[int, Any] = {}
-        parts = split(self.array, spec.of_items(), mesh)
-        for part in parts:
-            if id(part) not in made:
-                made[id(part)] = lax.index_in_dim(part, self._number, keepdims=False)
-        return [made[id(part)] for part in parts]
+    def compute(self, way: _Way, given: list[Any]) -> Any:
+        [array] = given
+        if way is None:
+            return self._of(array)
+        made = {id(part): part for part in array}
+        items = {key: self._of(part) for key, part in made.items()}
+        return [items[id(part)] for part in array]
+
+    def _of(self, array: Any) -> Any:
+        return lax.index_in_dim(array, self._number, keepdims=False)
 
 
 def whole(value: Any) -> Any:
-    return value.whole() if isinstance(value, Parts | Elementwise | Item) else value
-
-
-def sources(value: Any, spec: Spec) -> list[tuple[Any, Spec]]:
-    """The arrays that are cut where a value is by a spec, each with its own."""
-    if isinstance(value, Elementwise):
-        return [each for operand in value.operands for each in sources(operand, spec)]
-    if isinstance(value, Item):
-        return sources(value.array, spec.of_items())
-    return [] if isinstance(value, Parts) else [(value, spec)]
+    return _read(value, None)
 
 
 def split(value: Any, spec: Spec, mesh: Mesh) -> list[Any]:
     """Each replica's part of an array; those that have the same part have the same object."""
-    if isinstance(value, Parts) and (value.spec, value.mesh) == (spec, mesh):
-        return value.values
-    if isinstance(value, Elementwise | Item):
-        return value.split(spec, mesh)
-    value = whole(value)
+    parts: list[Any] = _read(value, (spec, mesh))
+    return parts
+
+
+def _read(value: Any, way: _Way) -> Any:
+    """Without recursion: what turns of a loop compute of each other is as deep as they are many."""
+    waiting = [(value, way)]
+    while waiting:
+        each, of_it = waiting[-1]
+        if isinstance(each, Lazy) and of_it not in each.made:
+            reads = each.reads(of_it)
+            before = (r for r in reads if isinstance(r[0], Lazy) and r[1] not in r[0].made)
+            if (first := next(before, None)) is not None:
+                waiting.append(first)
+                continue
+            each.made[of_it] = each.compute(of_it, [_known(*read) for read in reads])
+        waiting.pop()
+    return _known(value, way)
+
+
+def _known(value: Any, way: _Way) -> Any:
+    if isinstance(value, Lazy):
+        return value.made[way]
+    if isinstance(value, Parts):
+        if way == (value.spec, value.mesh):
+            return value.values
+        value = value.whole()
+    return value if way is None else _cut(value, *way)
+
+
+class Sources:
+    """The arrays that are cut where values are. What led to them already needs no second look."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[Lazy, _Way]] = set()
+
+    def of(self, value: Any, spec: Spec, mesh: Mesh) -> Iterator[tuple[Any, Spec]]:
+        """Each with its own spec, of a value that is cut by one."""
+        waiting: list[tuple[Any, _Way]] = [(value, (spec, mesh))]
+        while waiting:
+            each, way = waiting.pop()
+            if isinstance(each, Lazy):
+                if (each, way) not in self._seen:
+                    self._seen.add((each, way))
+                    waiting += reversed(each.reads(way))
+            elif way is not None and not isinstance(each, Parts):
+                yield each, way[0]
+
+
+def _cut(value: Any, spec: Spec, mesh: Mesh) -> list[Any]:
     sizes = spec.sizes(mesh)
     made: dict[tuple[int, ...], Any] = {}
     parts = []

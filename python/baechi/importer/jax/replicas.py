@@ -27,8 +27,8 @@ from baechi.importer.jax.parts import (
     Elementwise,
     Item,
     Parts,
+    Sources,
     Spec,
-    sources,
     spec_of,
     split,
     whole,
@@ -38,6 +38,7 @@ from baechi.importer.jax.parts import (
 Values = list[Any]
 
 _CONTROL_FLOW = {"scan", "while", "cond"}
+_MOST = 64  # replicas: the compiler has a bit for each
 _SHARDINGS = ("sharding", "out_sharding")
 # What comes before a batch is cut, as its scaling, is computed of the parts.
 _ELEMENTWISE = {
@@ -76,7 +77,13 @@ class Unrolled:
         consts = [[each] for each in self._closed.consts]
         results = evaluator.evaluate(jaxpr, consts, [[arg] for arg in args])
         if meshes := evaluator.cut_meshes or evaluator.whole_meshes:
-            mesh = max(meshes, key=lambda each: each.count)
+            mesh, eqn = max(meshes, key=lambda each: each[0].count)
+            if mesh.count > _MOST:
+                raise _refused(
+                    eqn,
+                    f"it is of {mesh.count} replicas, and a step can have 1 to {_MOST}: give its "
+                    "mesh fewer, each with more of the batch",
+                )
             self.replicas = mesh.count
             for value, spec in evaluator.cut:
                 for i, arg in enumerate(args):
@@ -158,9 +165,7 @@ class _Evaluator:
         name = eqn.primitive.name
         if name in collectives.TYPES_ALONE:
             return operands
-        if jaxprs.is_call(eqn):
-            body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-            closed = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
+        if (closed := jaxprs.called_by(eqn)) is not None:
             consts = [[each] * len(self.members) for each in closed.consts]
             with _named(eqn):
                 return self.evaluate(closed.jaxpr, consts, operands)
@@ -195,11 +200,12 @@ class _Step(_Evaluator):
 
     def __init__(self) -> None:
         super().__init__(Mesh({}), [0])
-        # Of all shard_maps the axes along which replicas differ, and those of shard_maps whose
-        # replicas are all the same.
-        self.cut_meshes: list[Mesh] = []
-        self.whole_meshes: list[Mesh] = []
+        # Of all shard_maps, with their equations, the axes along which replicas differ, and those
+        # of shard_maps whose replicas are all the same.
+        self.cut_meshes: list[tuple[Mesh, Any]] = []
+        self.whole_meshes: list[tuple[Mesh, Any]] = []
         self.cut: list[tuple[Any, Spec]] = []  # what is cut, and how
+        self._sources = Sources()
         # Where it is asked for, which results of shard_maps all replicas have; then there are no
         # errors of those that differ.
         self.same: dict[Any, bool] | None = None
@@ -242,12 +248,12 @@ class _Step(_Evaluator):
             spec = spec_of(given, inner.aval.ndim)
             args.append(split(value, spec, mesh))
             differ |= spec.names()
-            self.cut += sources(value, spec.without_ones(mesh))
+            self.cut += self._sources.of(value, spec.without_ones(mesh), mesh)
         apart = {name: n for name, n in mesh.axes.items() if name in differ and n > 1}
         if apart:
-            self.cut_meshes.append(Mesh(apart))
+            self.cut_meshes.append((Mesh(apart), eqn))
         else:
-            self.whole_meshes.append(mesh)
+            self.whole_meshes.append((mesh, eqn))
         with _named(eqn):
             results = _Replicas(mesh, range(mesh.count)).evaluate(body, [], args)
         specs = [
