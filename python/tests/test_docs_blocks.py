@@ -114,6 +114,7 @@ _NOT_RUN = {
         "scripts/fuzz-frameworks",
     ): "thousands of programs; test_fuzz_frameworks runs few",
     ("fuzzing.md", "scripts/fuzz-lowerings"): "thousands of programs; test_fuzz_lowerings runs few",
+    ("fuzzing.md", "scripts/check-accesses"): "a hundred programs; test_fuzz_accesses runs three",
     ("concepts.md", " model ── import"): "a picture",
     # What was printed once, on one machine: the words are compared elsewhere.
     ("ahead.md", "device          arena"): "its words: test_the_page_on_ahead_of_time_runs",

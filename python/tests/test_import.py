@@ -158,9 +158,10 @@ def test_unsupported_operations_are_reported_together():
     with pytest.raises(UnsupportedOperations) as caught:
         importer.import_step(step, (init.Draws().weight(8, 8),))
     operations = {operation.operation: operation for operation in caught.value.operations}
-    assert {"stablehlo.custom_call", "stablehlo.fft"} <= set(operations)
-    assert operations["stablehlo.custom_call"].scope.startswith("encoder/")
-    assert re.search(r"test_import\.py:\d+:\d+$", operations["stablehlo.custom_call"].source)
+    call = next(name for name in operations if name.startswith("stablehlo.custom_call @lapack_"))
+    assert "stablehlo.fft" in operations
+    assert operations[call].scope.startswith("encoder/")
+    assert re.search(r"test_import\.py:\d+:\d+$", operations[call].source)
 
 
 def test_what_a_pass_stumbles_over_is_an_operation_with_its_line(monkeypatch):
@@ -203,7 +204,7 @@ def test_types_without_code_are_reported_with_the_operations():
 
     with pytest.raises(UnsupportedOperations) as caught:
         importer.import_step(step, (init.Draws().weight(8, 8),))
-    assert [operation.operation for operation in caught.value.operations] == [
+    assert [operation.operation.split(" @")[0] for operation in caught.value.operations] == [
         "stablehlo.convert of f8E4M3FN",
         "stablehlo.convert of complex<f32>",
         "stablehlo.custom_call",

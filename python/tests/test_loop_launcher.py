@@ -42,6 +42,25 @@ if "outside" in sys.argv:
 sys.stdout.write(f"made {made.hexdigest()}\\n")
 """
 
+DIFFERS = """
+import os
+import numpy as np
+import baechi
+from baechi.compiling.tools import CompileError
+
+def double(i, value, x, y):
+    y[i] = 2 * x[i]
+
+loop = baechi.foreach(double, machine="host:2", workers=2, ranks="launcher")
+entries = baechi.Entries((np.arange(8),), np.zeros(8, np.float32))
+x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+try:
+    loop(entries, x + int(os.environ["BAECHI_RANK"]), y)
+except CompileError as error:
+    print(str(error).splitlines()[0])
+print(loop(entries, x, y)[1].tolist())
+"""
+
 FAILS = """
 import os, pathlib, sys, time
 import numpy as np
@@ -132,9 +151,19 @@ def test_all_ranks_get_the_result(tmp_path):
 
 
 def test_ranks_that_give_others_arrays_are_told(tmp_path):
-    _, other = run_two(tmp_path, "differ")
-    assert other[0] != 0
-    assert "rank 1 calls the loop with another body, other entries, arrays or passes" in other[2]
+    """All ranks, before anything runs."""
+    for code, said, error in run_two(tmp_path, "differ"):
+        assert code != 0 and said == ""
+        assert "rank 1 calls the loop with another body, other entries, arrays or passes" in error
+    assert left_in(tmp_path) == []
+
+
+def test_ranks_go_on_after_one_gave_others_arrays(tmp_path):
+    for code, lines, error in run_two(tmp_path, text=DIFFERS):
+        assert code == 0, error
+        refused, again = lines.splitlines()
+        assert "rank 1 calls the loop with another body" in refused
+        assert again == "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]"
     assert left_in(tmp_path) == []
 
 

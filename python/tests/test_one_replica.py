@@ -173,3 +173,32 @@ def test_axes_are_numbers(axis: Any) -> None:
 def test_an_axis_without_replicas_is_told() -> None:
     with pytest.raises(ImportFailure, match="replicas=N, axis_name='batch' and in_axes="):
         baechi.jit(train, machine="host:2", **OPTIONS)(parameters(), *batch())
+
+
+def test_an_axis_of_a_vmap_within_is_a_dimension() -> None:
+    def rows(x: Any) -> Any:
+        return jax.vmap(lambda row: lax.psum(row, "row") * 2, axis_name="row")(x)
+
+    x = batch()[0]
+    found = baechi.jit(rows, machine="host:2", replicas=2, axis_name="batch", in_axes=0, **OPTIONS)
+    expected = np.concatenate([rows(part) for part in np.split(np.asarray(x), 2)])
+    np.testing.assert_allclose(found(x), expected, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("inner", ["shard_map", "shard_map of the same axis", "pmap"])
+def test_other_replicas_within_are_refused(inner: str) -> None:
+    axis = "batch" if inner.endswith("same axis") else "other"
+
+    def total(x: Any) -> Any:
+        return lax.psum(x, axis)
+
+    def step(x: Any) -> Any:
+        if inner == "pmap":
+            return jax.pmap(total, axis_name=axis)(x[:1])
+        mesh = abstract_mesh({axis: 2})
+        return jax.shard_map(total, mesh=mesh, in_specs=P(axis), out_specs=P())(x)
+
+    of_all = baechi.jit(step, machine="host:2", replicas=2, axis_name="batch", in_axes=0, **OPTIONS)
+    words = r"test_one_replica.py:\d+: a jax.shard_map or jax.pmap .* within another"
+    with pytest.raises(ImportFailure, match=words):
+        of_all(batch()[0])

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What parameter stores refuse, and that they say what is wrong and how to mend it."""
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,39 @@ def test_rows_are_positions(rows, told):
     with pytest.raises(StoreError, match=told):
         store.get(0, "x", rows)
     assert store.get(0, "x", []).shape == (0, 2)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    """By the checksum at its end, which is zlib's of all before it."""
+    file = tmp_path / "state"
+    store = baechi.ParameterStore({"w": np.arange(6, dtype=np.float32).reshape(2, 3)})
+    store.save(file)
+    whole = file.read_bytes()
+    assert whole[-9:] == b"%08x\n" % zlib.crc32(whole[:-9])
+    restore = baechi.ParameterStore.restore
+    for bit in range(len(whole) * 8):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(damaged)
+        with pytest.raises(StoreError, match="save|line|clocks|version"):
+            restore(file)
+    changed = whole[:-12] + b"\x7f" + whole[-11:]  # a number
+    file.write_bytes(changed)
+    with pytest.raises(StoreError, match="state: is damaged, its checksum is another: take a copy"):
+        restore(file)
+    file.write_bytes(whole)
+    assert np.array_equal(restore(file).read("w"), store.read("w"))
+
+
+def test_a_restored_store_has_the_options_of_its_call(tmp_path):
+    """Which are not in the file: a bound of nothing, unless it is given again."""
+    store = baechi.ParameterStore({"w": (1, 2)}, workers=2, staleness=3, patience=0.05)
+    store.clock(0)
+    store.save(tmp_path / "state")
+    restore = baechi.ParameterStore.restore
+    restore(tmp_path / "state", staleness=3, patience=0.05).get(0, "w", 0)
+    with pytest.raises(StoreError, match="waited"):
+        restore(tmp_path / "state", patience=0.05).get(0, "w", 0)
 
 
 def test_a_restored_store_has_the_workers_that_were_saved(tmp_path):

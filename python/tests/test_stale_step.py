@@ -203,6 +203,30 @@ def test_what_cannot_be_shared_is_refused() -> None:
             trained(x, y)
 
 
+def test_without_staleness_there_is_no_bandwidth() -> None:
+    with pytest.raises(baechi.StoreError, match="bandwidth is 1000000.0 and staleness 0: what is"):
+        baechi.stale_step(_train, _state(), replicas=2, staleness=0, bandwidth=1e6)
+
+
+@pytest.mark.parametrize("axis", [0, None])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_batch_may_be_written_to_after_the_call(axis: int | None, compiled: bool) -> None:
+    def train(w: Any, x: Any) -> Any:
+        mean = x.mean()
+        if not compiled:
+            x[:] = -1  # its own
+        return w + mean, mean
+
+    batch = np.empty(4, np.float32)
+    options = {"replicas": 2, "staleness": 0, "in_axes": axis, "compiled": compiled}
+    with baechi.stale_step(train, np.zeros(1, np.float32), **options) as step:
+        for k in range(6):
+            batch[:] = k
+            step(batch)
+        assert step.state() == 15
+    assert (batch == 5).all()
+
+
 def test_a_closed_one_takes_no_calls() -> None:
     """It still has the state."""
     step = baechi.stale_step(

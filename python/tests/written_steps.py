@@ -199,6 +199,21 @@ def around(mesh: Any) -> Callable[..., Any]:
     return step
 
 
+def mapped_within(mesh: Any) -> Callable[..., Any]:
+    """Collectives along the axis of a `vmap` within, alone and together with the replicas'."""
+
+    def row(x: Any) -> Any:
+        mean = lax.pmean(x, "row")
+        most = lax.pmax(lax.pmin(x, "row") + lax.axis_index("row"), ("batch", "row"))
+        return x - mean, lax.psum(x * mean, ("batch", "row")) + most, lax.psum(x, "batch")
+
+    def rows(x: Any) -> Any:
+        return jax.vmap(row, axis_name="row")(x)
+
+    specs = {"in_specs": P("batch"), "out_specs": P("batch"), "check_vma": False}
+    return jax.shard_map(rows, mesh=mesh, **specs)
+
+
 def two_axes(mesh: Any) -> Callable[..., Any]:
     """A product whose factors are cut along different axes."""
 
@@ -335,6 +350,7 @@ STEPS = {
     "norm of each": Step(norm("each"), (parameters(), *batch()), 1),
     "dropout": Step(dropout, (parameters(), *batch(), np.uint32(7)), 1),
     "collectives": Step(collectives, (batch()[0],)),
+    "mapped within": Step(mapped_within, (batch()[0],)),
     "loops": Step(loops, (parameters()["in"], batch()[0])),
     "scaled": Step(scaled, (parameters(), *batch()), 1),
     "around": Step(around, (parameters(), *batch())),

@@ -11,13 +11,16 @@
 /// (workers, tables), one of the workers' clocks, one of which are finished (0
 /// or 1), one a table (rows, width, step of adaptive revision or 0, name), then
 /// the tables' rows as this machine's floats: values, and for adaptive revision
-/// its three sums.
+/// its three sums; then the CRC-32 of all before it, eight hexadecimal digits
+/// and the end of a line.
 ///
 //===----------------------------------------------------------------------===//
 
+#include "store/Checksum.h"
 #include "store/StoreState.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <fstream>
 #include <iomanip>
@@ -27,7 +30,8 @@
 using namespace baechi::store;
 
 namespace {
-constexpr const char *format = "baechi-store 2";
+constexpr std::string_view format = "baechi-store 3";
+constexpr size_t checksumBytes = 9;
 
 [[noreturn]] void refuse(const std::string &file, const std::string &why) {
   throw StoreError(file + ": " + why);
@@ -38,6 +42,42 @@ std::istringstream lineOf(std::ifstream &in, const std::string &file) {
   if (!std::getline(in, line))
     refuse(file, "ends within its header: save the store again");
   return std::istringstream(line);
+}
+
+void requireFormat(const std::string &line, const std::string &file) {
+  if (line == format)
+    return;
+  std::string known = "'" + std::string(format) + "'";
+  if (line.starts_with("baechi-store "))
+    refuse(file, "is of another version, '" + line + "', and " + known +
+                     " is read: read its tables with the version that wrote "
+                     "it, and make a new store of them");
+  refuse(file, "is no saved store: its first line is not " + known);
+}
+
+std::string textOf(const Checksum &checksum) {
+  std::array<char, checksumBytes + 1> text;
+  std::snprintf(text.data(), text.size(), "%08" PRIx32 "\n", checksum.value());
+  return text.data();
+}
+
+/// Before any number of a file is used; what is read next stays it.
+void requireChecksum(std::ifstream &in, size_t size, const std::string &file) {
+  std::streampos at = in.tellg();
+  in.seekg(0);
+  Checksum checksum;
+  std::string bytes;
+  for (size_t left = size - checksumBytes; left; left -= bytes.size()) {
+    bytes.resize(std::min<size_t>(left, 1 << 16));
+    in.read(bytes.data(), std::streamsize(bytes.size()));
+    checksum.add(bytes);
+  }
+  bytes.resize(checksumBytes);
+  in.read(bytes.data(), std::streamsize(bytes.size()));
+  if (!in || bytes != textOf(checksum))
+    refuse(file, "is damaged, its checksum is another: take a copy of it, or "
+                 "save the store again");
+  in.seekg(at);
 }
 } // namespace
 
@@ -69,24 +109,32 @@ void ParameterStore::save(const std::string &file) {
   std::string made = file + ".new";
   {
     std::ofstream out(made, std::ios::binary);
-    out << format << "\n"
-        << state->workers.size() << " " << state->shapes.size() << "\n";
+    Checksum checksum;
+    auto write = [&](std::string_view bytes) {
+      checksum.add(bytes);
+      out.write(bytes.data(), std::streamsize(bytes.size()));
+    };
+    std::ostringstream header;
+    header << format << "\n"
+           << state->workers.size() << " " << state->shapes.size() << "\n";
     for (const auto &worker : state->workers)
-      out << worker->clock << " ";
-    out << "\n";
+      header << worker->clock << " ";
+    header << "\n";
     for (const auto &worker : state->workers)
-      out << worker->finished << " ";
-    out << "\n" << std::setprecision(17);
+      header << worker->finished << " ";
+    header << "\n" << std::setprecision(17);
     for (const TableShape &table : state->shapes)
-      out << table.rows << " " << table.width << " " << table.step << " "
-          << table.name << "\n";
+      header << table.rows << " " << table.width << " " << table.step << " "
+             << table.name << "\n";
+    write(header.str());
     for (size_t table = 0; table < state->shapes.size(); ++table) {
       for (size_t row = 0; row < state->shapes[table].rows; ++row) {
         std::vector<float> value = state->wholeRow(table, row);
-        out.write(reinterpret_cast<const char *>(value.data()),
-                  std::streamsize(value.size() * sizeof(float)));
+        write({reinterpret_cast<const char *>(value.data()),
+               value.size() * sizeof(float)});
       }
     }
+    out << textOf(checksum);
     if (!out.flush())
       refuse(made, "cannot be written: look after the folder and its room");
   }
@@ -101,9 +149,7 @@ std::unique_ptr<ParameterStore> ParameterStore::restore(const std::string &file,
     refuse(file, "cannot be read: save a store there first");
   auto size = int64_t(in.tellg());
   in.seekg(0);
-  if (lineOf(in, file).str() != format)
-    refuse(file, std::string("is no saved store: its first line is not '") +
-                     format + "'");
+  requireFormat(lineOf(in, file).str(), file);
   size_t workers = 0, tables = 0;
   lineOf(in, file) >> workers >> tables;
   std::vector<int64_t> clocks;
@@ -137,8 +183,9 @@ std::unique_ptr<ParameterStore> ParameterStore::restore(const std::string &file,
     shapes.push_back(table);
   }
   // Before memory is taken for what a damaged header says.
-  if (double(size - in.tellg()) != floats * sizeof(float))
+  if (double(size - in.tellg()) != floats * sizeof(float) + checksumBytes)
     refuse(file, "has not as many numbers as its tables: save the store again");
+  requireChecksum(in, size_t(size), file);
   if (options.workers == 0)
     options.workers =
         int(std::min<size_t>(workers, size_t(std::numeric_limits<int>::max())));

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/ParameterStore.h"
+#include "store/Checksum.h"
 
 #include <gmock/gmock.h>
 
@@ -256,17 +257,48 @@ TEST_F(StoreFile, MalformedFilesAreRefused) {
   EXPECT_THAT(errorOfRestore(), HasSubstr("ends within its header"));
   write("zip");
   EXPECT_THAT(errorOfRestore(), HasSubstr("is no saved store"));
-  write("baechi-store 2\n2 1\n0\n0\n4 2 0 w\n");
+  write("baechi-store 3\n2 1\n0\n0\n4 2 0 w\n");
   EXPECT_THAT(errorOfRestore(), HasSubstr("has 1 clocks of 2 workers"));
-  write("baechi-store 2\n1 1\n0\n\n4 2 0 w\n");
+  write("baechi-store 3\n1 1\n0\n\n4 2 0 w\n");
   EXPECT_THAT(errorOfRestore(), HasSubstr("does not say of each worker"));
-  write("baechi-store 2\n1 1\n0\n0\n4 w\n");
+  write("baechi-store 3\n1 1\n0\n0\n4 w\n");
   EXPECT_THAT(errorOfRestore(), HasSubstr("table 0 has no rows, width"));
-  write("baechi-store 2\n1 1\n0\n0\n4000000000 2000000 0 w\n");
+  write("baechi-store 3\n1 1\n0\n0\n4000000000 2000000 0 w\n");
   EXPECT_THAT(errorOfRestore(), HasSubstr("has not as many numbers"));
   saveOne();
   write(read().substr(0, read().size() - 1));
   EXPECT_THAT(errorOfRestore(), HasSubstr("has not as many numbers"));
+}
+
+TEST_F(StoreFile, OtherVersionsAreRefusedByName) {
+  write("baechi-store 2\n1 1\n0\n0\n4 2 0 w\n");
+  EXPECT_THAT(errorOfRestore(),
+              HasSubstr("is of another version, 'baechi-store 2'"));
+}
+
+TEST_F(StoreFile, EachFlippedBitIsFound) {
+  saveOne();
+  const std::string whole = read();
+  for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = char(damaged[bit / 8] ^ 1 << bit % 8);
+    write(damaged);
+    EXPECT_THAT(errorOfRestore(), HasSubstr(file)) << "bit " << bit;
+  }
+  std::string number = whole; // in no word of its header
+  number[whole.size() - 12] ^= 1;
+  write(number);
+  EXPECT_THAT(errorOfRestore(), HasSubstr("is damaged, its checksum"));
+  write(whole);
+  EXPECT_EQ(errorOfRestore(), "");
+}
+
+TEST(StoreChecksum, IsZlibs) {
+  Checksum checksum;
+  EXPECT_EQ(checksum.value(), 0u);
+  checksum.add("1234");
+  checksum.add("56789");
+  EXPECT_EQ(checksum.value(), 0xcbf43926u); // as the catalogues of CRCs have it
 }
 
 TEST_F(StoreFile, AFolderThatIsNotThere) {

@@ -51,9 +51,18 @@ def told(error: BaseException) -> str:
         own = text[frames[-1].end() :].strip().partition("\n\n")[0]
         places = [(frame["file"], frame["line"]) for frame in frames]
         return _placed(own, [place for place in places if not _is_framework(place[0])])
+    return _placed(f"{type(error).__name__}: {error}", _places(error))
+
+
+def raised_at(error: BaseException) -> str:
+    """`model.py:31`: the user's line that raised an error."""
+    places = _places(error)
+    return ":".join(places[-1]) if places else "unknown"
+
+
+def _places(error: BaseException) -> list[tuple[str, str]]:
     steps = traceback.walk_tb(error.__traceback__)
-    places = [(f.f_code.co_filename, str(line)) for f, line in steps if _is_users(f)]
-    return _placed(f"{type(error).__name__}: {error}", places)
+    return [(f.f_code.co_filename, str(line)) for f, line in steps if _is_users(f)]
 
 
 def _placed(text: str, places: list[tuple[str, str]]) -> str:

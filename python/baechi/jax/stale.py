@@ -7,6 +7,7 @@ parameter store, of which a replica reads values that are as late as was asked f
 from __future__ import annotations
 
 import concurrent.futures
+import copy
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -52,6 +53,12 @@ class StaleStep(Generic[S]):
             raise TypeError(
                 f"stale_step has no option {refused[0]!r}: each replica has a host device of its "
                 "own, and the state is what it shares"
+            )
+        if staleness == 0 and bandwidth is not None:
+            raise StoreError(
+                f"bandwidth is {bandwidth} and staleness 0: what is sent between the calls' ends "
+                "would be part of some replicas' state and not of others'; leave the bandwidth "
+                "out, or give a staleness of 1 or more"
             )
         paths, self._tree = jax.tree.flatten_with_path(state)
         self._leaves = [_Leaf(jax.tree_util.keystr(path), leaf) for path, leaf in paths]
@@ -146,7 +153,7 @@ class StaleStep(Generic[S]):
         axes = axes_of_arguments(self._axes, len(batch), "beside its state")
         leaves, tree = jax.tree.flatten(batch)
         cut = [
-            [leaf] * self._count if axis is None else np.split(np.asarray(leaf), self._count, axis)
+            _parts_of(leaf, axis, self._count)
             for axis, leaf in zip(axes_of_leaves(axes, batch, self._count), leaves, strict=True)
         ]
         return [jax.tree.unflatten(tree, mine) for mine in zip(*cut, strict=True)] or [
@@ -230,7 +237,8 @@ def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> 
     in_axes: the dimension that each argument beside the state is cut along, None for what all
         replicas have, as of `jax.vmap`.
     bandwidth: bytes per second, each way, that a replica sends and receives between its calls'
-        ends, rows in the `order` of `ParameterStore`; None: what must be there, at the ends.
+        ends, rows in the `order` of `ParameterStore`; None: what must be there, at the ends, and
+        nothing else with `staleness=0`.
     ahead: how many calls may wait before the next one does.
     patience: seconds that a replica waits for another before an error names that.
     checked: every read of the state is compared with the bound.
@@ -288,6 +296,16 @@ class _Call:
 
     def wait(self) -> None:
         concurrent.futures.wait([self.result])
+
+
+def _parts_of(leaf: Any, axis: int | None, count: int) -> list[Any]:
+    """Of their own: the call returns before they are used, and what is no array of JAX's may be
+    changed after it, by the caller or by a replica's step."""
+    if axis is not None:
+        return [part.copy() for part in np.split(np.asarray(leaf), count, axis)]
+    if isinstance(leaf, jax.Array):
+        return [leaf] * count
+    return [copy.deepcopy(leaf) for _ in range(count)]
 
 
 def _next_state(result: Any, tree: Any, leaves: list[_Leaf]) -> list[np.ndarray]:

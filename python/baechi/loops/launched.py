@@ -100,9 +100,9 @@ class _First:
     ) -> tuple[pathlib.Path, str]:
         self._calls += 1
         outputs = self._folder / f"out-{self._calls}.npz"
-        said: dict[str, Any] = {"digest": digest}
+        said: dict[str, Any] = {}
         try:
-            said["report"] = self._run(given, outputs, passes)
+            said["report"] = self._run(given, outputs, passes, digest)
         except BaseException as error:
             said["error"] = str(error) or type(error).__name__
             with contextlib.suppress(OSError):  # of a full disk, say: they see the folder go
@@ -111,7 +111,9 @@ class _First:
         self._say(said)
         return outputs, said["report"]
 
-    def _run(self, given: Sequence[np.ndarray], outputs: pathlib.Path, passes: int) -> str:
+    def _run(
+        self, given: Sequence[np.ndarray], outputs: pathlib.Path, passes: int, digest: str
+    ) -> str:
         """Rank 0's report of a call that has been made."""
         _clear(self._folder)
         inputs, model = self._folder / f"in-{self._calls}.npz", self._folder / "model.mlir"
@@ -129,7 +131,28 @@ class _First:
                 },
             )
             self._started = ranks.Ranks(words, [0], self._launch.ranks, self._place)
+        for rank in range(1, self._launch.ranks):
+            if self._asked(rank)["digest"] != digest:
+                raise CompileError(_differs(rank))
         return self._started.call(inputs, outputs, passes, model)
+
+    def _asked(self, rank: int) -> dict[str, Any]:
+        """What another rank calls with: an error of one is an error of all before anything runs.
+        It may come late, as long as it lives."""
+        begun, pause = time.monotonic(), 0.001
+        while True:
+            joined = _read(self._folder / f"joined-{rank}.json")
+            asked = _read(self._folder / f"asked-{self._calls}-{rank}.json")
+            if asked is not None:
+                return asked
+            if joined is not None and not _lives(joined["pid"]):
+                raise CompileError(f"rank {rank} has ended and not called the loop")
+            if joined is None and time.monotonic() - begun > _SECONDS:
+                raise CompileError(
+                    f"rank {rank} has not called the loop after {_SECONDS:.0f} s: all ranks call it"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
 
     def _say(self, said: dict[str, Any]) -> None:
         _write(self._folder / f"said-{self._calls}.json", said)
@@ -165,12 +188,12 @@ class _Other:
         self, given: Sequence[np.ndarray], passes: int, digest: str
     ) -> tuple[pathlib.Path, str]:
         self._calls += 1
+        try:
+            asked = self._folder / f"asked-{self._calls}-{self._launch.rank}.json"
+            _write(asked, {"digest": digest})
+        except FileNotFoundError:
+            raise self._error(_GIVEN_UP) from None
         said = self._wait(self._folder / f"said-{self._calls}.json", "has not made the call")
-        if said["digest"] != digest:
-            raise CompileError(
-                f"rank {self._launch.rank} calls the loop with another body, other entries, arrays "
-                "or passes than rank 0: give all ranks the same, from the same seeds"
-            )
         if "error" in said:
             raise CompileError(said["error"])
         return self._folder / f"out-{self._calls}.npz", said["report"]
@@ -200,6 +223,13 @@ class _Other:
         started = getattr(self, "_started", None)
         said = started.ended() if started else None
         return CompileError(f"rank {self._launch.rank}: {why}" + (f"\n{said}" if said else ""))
+
+
+def _differs(rank: int) -> str:
+    return (
+        f"rank {rank} calls the loop with another body, other entries, arrays or passes than "
+        "rank 0: give all ranks the same, from the same seeds"
+    )
 
 
 def _digest(module: LoopModule, given: Sequence[np.ndarray], passes: int) -> str:

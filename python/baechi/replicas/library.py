@@ -78,5 +78,5 @@ def _typed(found: Any) -> Any:
 
 
 def error() -> str:
-    """The last one of this thread."""
-    return str(library().baechiReplicasError().decode())
+    """The last one of this thread. A damaged file that it quotes may have any bytes."""
+    return str(library().baechiReplicasError().decode(errors="backslashreplace"))

@@ -99,8 +99,9 @@ class ParameterStore:
         seed: int = 1,
         network: Network | None = None,
     ) -> ParameterStore:
-        """One that goes on from what `save` wrote. workers: None, as many as there were; of
-        others' number each begins at the earliest clock."""
+        """One that goes on from what `save` wrote: values, clocks, and who is finished. workers:
+        None, as many as there were; of others' number each begins at the earliest clock. The
+        other options are not in the file, staleness and budget neither: give them again."""
         options = _options(locals())
         store = cls.__new__(cls)
         store._handle = library.library().baechiStoreRestore(

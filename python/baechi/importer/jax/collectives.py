@@ -146,6 +146,13 @@ RULES: dict[str, Rule] = {
     "ppermute": _ppermute,
 }
 
+# Of those that may be along dimensions, too, which an inner `vmap` makes of its axis.
+_ALONG_DIMENSIONS: dict[str, Callable[[Any, Sequence[int]], Any]] = {
+    "psum": lax.reduce_sum,
+    "pmax": lax.reduce_max,
+    "pmin": lax.reduce_min,
+}
+
 # They change JAX's types of values, and no value.
 TYPES_ALONE = {"pvary", "reshard", "sharding_constraint", "mesh_cast"}
 
@@ -154,9 +161,14 @@ def apply(mesh: Mesh, name: str, values: Sequence[Any], params: Mapping[str, Any
     """A collective's result for each replica. Raises UnknownForm."""
     rest = dict(params)
     groups = rest.pop("axis_index_groups", None)
-    names = names_of(rest)
-    if any(not isinstance(each, str) for each in names):
-        raise UnknownForm("it is along a dimension, too: reduce that before")
+    axes = names_of(rest)
+    names = [axis for axis in axes if not isinstance(axis, int)]
+    if dims := [axis for axis in axes if isinstance(axis, int)]:
+        if name not in _ALONG_DIMENSIONS:
+            raise UnknownForm("it is along a dimension, too: reduce that before")
+        each = {id(value): value for value in values}
+        reduced = {key: _ALONG_DIMENSIONS[name](value, dims) for key, value in each.items()}
+        values = [reduced[id(value)] for value in values]
     results: list[Any] = [None] * mesh.count
     # Groups of the same values have the same results: what several axes make is one value.
     made: dict[tuple[int, ...], Sequence[Any]] = {}

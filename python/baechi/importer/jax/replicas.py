@@ -132,6 +132,12 @@ def explain(error: Exception) -> None:
             "mesh=jax.sharding.AbstractMesh((N,), ('batch',)), in_specs=…, out_specs=…), whose "
             "specs say the same (docs/replicas.md)"
         ) from error
+    if isinstance(error, ValueError) and "should match the mesh passed to shard_map" in text:
+        raise ImportFailure(
+            f"{users.raised_at(error)}: a jax.shard_map or jax.pmap of other replicas is within "
+            "another, or within a step of replicas=N and axis_name=: give one all of the axes "
+            "(docs/replicas.md)"
+        ) from error
     if isinstance(error, ValueError) and "squeeze out which has size not equal to one" in text:
         error.add_note(
             "of jax.pmap: it needs a device of JAX's for each replica, and JAX has "

@@ -27,6 +27,7 @@ from baechi.importer.common.module import (
 )
 from baechi.importer.jax import (
     complex_pairs,
+    exported,
     fourier,
     host_calls,
     jaxprs,
@@ -108,6 +109,7 @@ def import_step(
         module = internal.refine_polymorphic_shapes(module)
     with module.context, ir.Location.unknown():
         _load_dialects()
+        exported.rewrite(module)
         inline_calls(module)
         _run(_TO_STABLEHLO, module)
         stablehlo.rewrite(module)
@@ -231,7 +233,9 @@ def _unconverted(module: ir.Module) -> list[Unsupported]:
         around = operation.parent
         ours = operation.name == "sdy.mesh" or host_calls.is_call(operation)
         if is_left(operation) and not ours and not is_left(around):
-            left.append(_located(operation, operation.name))
+            call = operation.name == "stablehlo.custom_call"
+            name = f"{operation.name} @{exported.target(operation)}" if call else operation.name
+            left.append(_located(operation, name))
 
     walk(ir, module, visit)
     return left
