@@ -58,7 +58,7 @@ try:
     loop(entries, x + int(os.environ["BAECHI_RANK"]), y)
 except CompileError as error:
     print(str(error).splitlines()[0])
-print(loop(entries, x, y)[1].tolist())
+print(loop(entries, x, y).tolist())
 """
 
 FAILS = """

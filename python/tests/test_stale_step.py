@@ -204,7 +204,7 @@ def test_what_cannot_be_shared_is_refused() -> None:
 
 
 def test_without_staleness_there_is_no_bandwidth() -> None:
-    with pytest.raises(baechi.StoreError, match="bandwidth is 1000000.0 and staleness 0: what is"):
+    with pytest.raises(StoreError, match="bandwidth is 1000000.0 and staleness 0: what is"):
         baechi.stale_step(_train, _state(), replicas=2, staleness=0, bandwidth=1e6)
 
 
