@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -113,6 +114,17 @@ def test_functions_of_chlo_are_taken(name: str) -> None:
 
 def test_medians_and_gelus_are_taken() -> None:
     _check(lambda x: (jnp.median(x, axis=1), jax.nn.gelu(x, approximate=False)), _normal(5, 9))
+
+
+def test_composites_are_what_they_are_made_of() -> None:
+    @functools.partial(lax.composite, name="mine.scaled")
+    def scaled(x: Any, *, by: Any) -> Any:
+        return x * by
+
+    x = _normal(5)
+    _check(lambda x: scaled(x, by=np.float32(3)) + scaled(x, by=np.float32(2)), x)
+    found = baechi.jit(lambda x: scaled(x, by=np.float32(3)), **OPTIONS)(x)
+    np.testing.assert_allclose(found, x * 3, rtol=1e-6)
 
 
 def test_symbolic_sizes_are_sorted() -> None:

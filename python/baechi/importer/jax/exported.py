@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Functions of `jax.export`: their modules have StableHLO in other forms than JAX's lowering.
 
-What has its default is left out, operations of CHLO are custom calls, and a sort is no primitive
-any more, for which there is a rule (rules.py).
+What has its default is left out, operations of CHLO are custom calls or composites, and a sort is
+no primitive any more, for which there is a rule (rules.py).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def rewrite(module: ir.Module) -> None:
     """In place, inside the module's own context, before calls are inlined: it makes some."""
     lowering = _Lowering(module)
     rewrites = {
+        stablehlo.CompositeOp.OPERATION_NAME: lowering.composite,
         stablehlo.ConvolutionOp.OPERATION_NAME: _convolution,
         stablehlo.CustomCallOp.OPERATION_NAME: lowering.custom_call,
         stablehlo.SortOp.OPERATION_NAME: lowering.sort,
@@ -63,30 +64,38 @@ class _Lowering:
         self._types = {mlir.dtype_to_ir_type(jnp.dtype(each)): each for each in _DTYPES}
 
     def custom_call(self, operation: ir.Operation) -> Sequence[ir.Value] | None:
+        """How operations of CHLO are written up to JAX 0.9."""
         name = target(operation)
         if not name.startswith("mhlo.") or "mhlo.attributes" not in attribute_names(operation):
             return None
         given = ir.DictAttr(operation.attributes["mhlo.attributes"])
-        parameters = {each.name: each.attr for each in given}
-        if name == "mhlo.topk":
-            return self._largest(operation, parameters)
-        own = name.replace("mhlo.", "chlo.", 1)
-        if parameters or not operation.context.is_registered_operation(own):
-            return None
-        types = [result.type for result in operation.results]
-        return ir.Operation.create(own, results=types, operands=list(operation.operands)).results
+        known = {"mhlo.topk": "chlo.top_k"}.get(name, name.replace("mhlo.", "chlo.", 1))
+        return self._of_chlo(known, {each.name: each.attr for each in given}, operation)
+
+    def composite(self, operation: ir.Operation) -> Sequence[ir.Value]:
+        """How they are written since JAX 0.10; of others it is what they are made of."""
+        name = ir.StringAttr(operation.attributes["name"]).value
+        parameters = {}
+        if "composite_attributes" in attribute_names(operation):
+            given = ir.DictAttr(operation.attributes["composite_attributes"])
+            parameters = {each.name: each.attr for each in given}
+        known = self._of_chlo(name, parameters, operation) if name.startswith("chlo.") else None
+        return known or _call_of(operation.attributes["decomposition"], operation)
 
     def top_k(self, operation: ir.Operation) -> Sequence[ir.Value] | None:
         given = {name: operation.attributes[name] for name in attribute_names(operation)}
-        return self._largest(operation, given)
+        return self._of_chlo(operation.name, given, operation)
 
-    def _largest(
-        self, operation: ir.Operation, parameters: Mapping[str, ir.Attribute]
+    def _of_chlo(
+        self, name: str, parameters: Mapping[str, ir.Attribute], operation: ir.Operation
     ) -> Sequence[ir.Value] | None:
-        if set(parameters) != {"k"}:
+        if name == "chlo.top_k" and {"k"} <= set(parameters) <= {"k", "is_stable"}:
+            k = ir.IntegerAttr(parameters["k"]).value
+            return self._call(lambda x: lax.top_k(x, k), operation)
+        if parameters or not operation.context.is_registered_operation(name):
             return None
-        k = ir.IntegerAttr(parameters["k"]).value
-        return self._call(lambda x: lax.top_k(x, k), operation)
+        types = [result.type for result in operation.results]
+        return ir.Operation.create(name, results=types, operands=list(operation.operands)).results
 
     def sort(self, operation: ir.Operation) -> Sequence[ir.Value] | None:
         """By the first operands, as many as make JAX's own comparison; another one is left."""
@@ -131,13 +140,16 @@ class _Lowering:
         body.attributes["sym_visibility"] = ir.StringAttr.get("private")
         self._body.append(body)
         name = self._symbols.insert(body)
-        callee = ir.FlatSymbolRefAttr.get(ir.StringAttr(name).value)
-        return ir.Operation.create(
-            "func.call",
-            results=types,
-            operands=list(operation.operands),
-            attributes={"callee": callee},
-        ).results
+        return _call_of(ir.FlatSymbolRefAttr.get(ir.StringAttr(name).value), operation)
+
+
+def _call_of(callee: ir.Attribute, operation: ir.Operation) -> Sequence[ir.Value]:
+    return ir.Operation.create(
+        "func.call",
+        results=[result.type for result in operation.results],
+        operands=list(operation.operands),
+        attributes={"callee": callee},
+    ).results
 
 
 def _locate(operation: ir.Operation, where: ir.Location) -> None:
