@@ -12,7 +12,7 @@ from torch_support import F, seeded, torch  # noqa: F401
 
 # isort: split
 from baechi.importer.torch import decompositions as ours
-from baechi.importer.torch import division, integers, operators, order, special, windows
+from baechi.importer.torch import division, elements, integers, operators, order, special, windows
 
 aten = torch.ops.aten
 SIZES = [
@@ -84,15 +84,15 @@ def test_strides_over_all_elements():
             ((2, 1, 3, 4), (12, 7, 1, 3)),
             ((24, 1), (1, 24)),
         ):
-            found, expected = (f(x, size, stride) for f in (operators.as_strided, torch.as_strided))
+            found, expected = (f(x, size, stride) for f in (elements.as_strided, torch.as_strided))
             torch.testing.assert_close(found, expected)
             new = torch.randn(size)
-            found = operators.as_strided_scatter(x, new, size, stride)
+            found = elements.as_strided_scatter(x, new, size, stride)
             torch.testing.assert_close(found, torch.as_strided_scatter(x, new, size, stride))
         for size, stride, offset in (((3, 2), (6, 1), 0), ((23,), (1,), 1), ((24, 2), (1, 0), 0)):
-            found = operators.as_strided(x, size, stride, offset)
+            found = elements.as_strided(x, size, stride, offset)
             new = torch.randn(size)
-            scattered = operators.as_strided_scatter(x, new, size, stride, offset)
+            scattered = elements.as_strided_scatter(x, new, size, stride, offset)
             if not x.is_contiguous():
                 assert found is NotImplemented and scattered is NotImplemented
                 continue
@@ -200,7 +200,7 @@ def test_scatter_of_one_element_in_every_line(dim):
     x = torch.randn(3, 4, 5)
     index = x.max(dim, keepdim=True).indices
     src = torch.randn(index.shape)
-    found = operators.scatter_src(x, dim, index, src)
+    found = elements.scatter_src(x, dim, index, src)
     torch.testing.assert_close(found, x.scatter(dim, index, src))
 
 
@@ -250,14 +250,24 @@ OPERATORS = {
     ],
     aten.rrelu_with_noise_functional.default: [(X, Y)],
     aten.empty_strided.default: [],
-    aten.masked_scatter.default: [(X, X > 0, Y)],
-    aten.masked_scatter_backward.default: [(X, X > 0, [24])],
     aten.normal.Tensor_Tensor: [],
     aten.normal.Tensor_float: [],
     aten.normal.float_Tensor: [],
-    aten.put.default: [(X, PLACES, Y[:, :2]), (X, -1 - PLACES, Y[:, :2], True)],
     aten.eye.default: [(3,)],
     aten.eye.m: [(3, 4), (4, 2)],
+    aten.signbit.default: [(ODD,), (torch.arange(-2, 2),)],
+    aten.copysign.Tensor: [(Y[:2, :4], ODD), (ODD, Y[:2, :4])],
+    aten.hypot.default: [(X, Y), (X * 1e30, Y * 1e30), (X * 0, Y * 0)],
+    aten.dist.default: [(X, Y), (X, Y, 1.0)],
+    aten.addmv.default: [(X[:, 0], X, Y[0])],
+    aten.cumsum.default: [(X, 1), (X > 0, 0)],
+    aten.cumprod.default: [(X, 1), (X, 0), (torch.arange(1, 6), 0)],
+    aten.logcumsumexp.default: [(X, -1)],
+}
+ELEMENTS = {
+    aten.masked_scatter.default: [(X, X > 0, Y)],
+    aten.masked_scatter_backward.default: [(X, X > 0, [24])],
+    aten.put.default: [(X, PLACES, Y[:, :2]), (X, -1 - PLACES, Y[:, :2], True)],
     aten.index_put.default: [
         (X, [X > 0], torch.tensor(2.0)),
         (X, [X[:, 0] > 0], torch.tensor([2.0])),
@@ -266,11 +276,6 @@ OPERATORS = {
         (X.reshape(2, 2, 6), [PLACES[1], None, PLACES[2]], torch.randn(2, 2), True),
         (X.reshape(2, 2, 6), [None, PLACES[1], PLACES[2]], torch.tensor([1.0])),
     ],
-    aten.signbit.default: [(ODD,), (torch.arange(-2, 2),)],
-    aten.copysign.Tensor: [(Y[:2, :4], ODD), (ODD, Y[:2, :4])],
-    aten.hypot.default: [(X, Y), (X * 1e30, Y * 1e30), (X * 0, Y * 0)],
-    aten.dist.default: [(X, Y), (X, Y, 1.0)],
-    aten.addmv.default: [(X[:, 0], X, Y[0])],
     aten.roll.default: [(X, [2]), (X, [-1, 8], [0, 1])],
     aten.diagonal_scatter.default: [(X, Y[0, :4]), (X, Y[0, :3], -1, 0, 1)],
     aten.as_strided.default: [(X, [2, 3], [6, 2]), (X, [3, 3], [1, 1], 2), (X, [3, 8], [8, 1])],
@@ -278,9 +283,6 @@ OPERATORS = {
     aten.scatter.src: [(X, 1, PLACES[:, :1], Y[:, :1]), (X, 0, PLACES % 4 * 0 + 2, Y[:, :2] * 0)],
     aten.scatter.value: [(X, 1, PLACES, 1.5)],
     aten.scatter_add.default: [(X, 1, PLACES, Y), (X, 0, PLACES % 4, Y)],
-    aten.cumsum.default: [(X, 1), (X > 0, 0)],
-    aten.cumprod.default: [(X, 1), (X, 0), (torch.arange(1, 6), 0)],
-    aten.logcumsumexp.default: [(X, -1)],
 }
 
 FACTORS = {
@@ -407,6 +409,7 @@ WINDOWS = {
 }
 TABLES = {
     division: DIVISION,
+    elements: ELEMENTS,
     integers: INTEGERS,
     operators: OPERATORS,
     order: ORDER,

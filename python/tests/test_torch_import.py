@@ -9,7 +9,7 @@ import pytest
 
 import torch_support as support
 from baechi.importer.common.errors import ImportFailure, UnsupportedOperations
-from baechi.importer.torch import decompositions, operators, passes
+from baechi.importer.torch import decompositions, elements, passes
 from torch_support import F, baechi, nn, seeded, torch  # noqa: F401
 
 
@@ -72,7 +72,7 @@ def test_what_depends_on_values_hides_no_other_operation(monkeypatch):
     def unknown(*_):
         raise decompositions.UnknownForm("a form that is not known")
 
-    monkeypatch.setitem(operators.TABLE, torch.ops.aten.roll.default, unknown)
+    monkeypatch.setitem(elements.TABLE, torch.ops.aten.roll.default, unknown)
 
     class Inner(nn.Module):
         def forward(self, x):
