@@ -9,6 +9,7 @@ no primitive any more, for which there is a rule (rules.py).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -175,14 +176,23 @@ def _order_of(avals: Sequence[jax.ShapeDtypeStruct], keys: int) -> Any:
 def _order(sort: ir.Operation) -> Any:
     """What a sort's comparison computes of its arguments, in a form that is compared."""
     block = sort.regions[0].blocks[0]
+    known: dict[ir.Value, Any] = {each: each.arg_number for each in block.arguments}
 
-    def computed(value: ir.Value) -> Any:
+    def of(value: ir.Value) -> Any:
         made = value.owner
-        if isinstance(made, ir.Block):
-            # Another block's is a value that is not known here, and equal to none.
-            return ir.BlockArgument(value).arg_number if made == block else object()
-        attributes = {name: str(made.attributes[name]) for name in attribute_names(made)}
-        return made.name, attributes, [computed(each) for each in made.operands]
+        if value not in known and not isinstance(made, ir.Block) and not made.operands:
+            known[value] = _digest(made, []), 0  # a constant, outside
+        return known.get(value, object())  # another block's is equal to none
 
-    end = block.operations[len(block.operations) - 1]
-    return [computed(value) for value in end.operands]
+    given: list[Any] = []
+    for operation in block.operations:
+        given = [of(value) for value in operation.operands]
+        known |= {each: (_digest(operation, given), n) for n, each in enumerate(operation.results)}
+    return given  # of the operation that ends the block
+
+
+def _digest(operation: ir.Operation, given: Sequence[Any]) -> str:
+    """What is computed once may be used many times: no tree of all that it is made of."""
+    attributes = [(name, str(operation.attributes[name])) for name in attribute_names(operation)]
+    text = repr((operation.name, sorted(attributes), given))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
