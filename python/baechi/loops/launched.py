@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from baechi.compiling.tools import CompileError
 from baechi.loops import ranks
 from baechi.loops.launch import Launch
 from baechi.loops.module_text import LoopModule
-from baechi.pictures.picture import Picture
 
 # How long ranks wait for one that does not come, and at the end for those that still read.
 _SECONDS = 120.0
@@ -40,13 +39,12 @@ _GIVEN_UP = (
 _numbers = itertools.count()
 
 
-class OnLaunched:
+class OnLaunched(ranks.OfRanks):
     """As `OnRanks`. Every rank calls it with the same arguments, and gets the results."""
 
     def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch):
         self._module, self._options, self._launch = module, options, launch
         self._joined: _First | _Other | None = None
-        self._said = ""
 
     def run(
         self, given: Sequence[np.ndarray], passes: int, check: Callable[[list[np.ndarray]], None]
@@ -71,16 +69,6 @@ class OnLaunched:
             self._joined.taken()
         check(made)
         return made
-
-    def report(self, given: Sequence[np.ndarray]) -> str:
-        """Rank 0's of all calls."""
-        return self._said
-
-    def picture(self, given: Sequence[np.ndarray]) -> Picture:
-        raise RuntimeError(
-            "the plan of a loop on several ranks is theirs: draw that of the same loop without "
-            "ranks, whose devices are the same"
-        )
 
 
 class _First:
@@ -139,20 +127,19 @@ class _First:
     def _asked(self, rank: int) -> dict[str, Any]:
         """What another rank calls with: an error of one is an error of all before anything runs.
         It may come late, as long as it lives."""
-        begun, pause = time.monotonic(), 0.001
+        looks = _looks()
         while True:
+            waited = next(looks)
             joined = _read(self._folder / f"joined-{rank}.json")
             asked = _read(self._folder / f"asked-{self._calls}-{rank}.json")
             if asked is not None:
                 return asked
             if joined is not None and not _lives(joined["pid"]):
                 raise CompileError(f"rank {rank} has ended and not called the loop")
-            if joined is None and time.monotonic() - begun > _SECONDS:
+            if joined is None and waited > _SECONDS:
                 raise CompileError(
                     f"rank {rank} has not called the loop after {_SECONDS:.0f} s: all ranks call it"
                 )
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
 
     def _say(self, said: dict[str, Any]) -> None:
         _write(self._folder / f"said-{self._calls}.json", said)
@@ -204,25 +191,33 @@ class _Other:
 
     def _wait(self, file: pathlib.Path, what: str) -> dict[str, Any]:
         """What rank 0 writes. The call itself may take as long as it does while rank 0 lives."""
-        begun, pause = time.monotonic(), 0.001
+        looks = _looks()
         while True:
+            waited = next(looks)
             said = _read(file)
             if said is not None and _lives(said.get("pid", os.getpid())):  # not an earlier job's
                 return said
             known = getattr(self, "_first", None)
-            if known is None and time.monotonic() - begun > _SECONDS:
+            if known is None and waited > _SECONDS:
                 raise self._error(f"rank 0 {what} after {_SECONDS:.0f} s: all ranks call it")
             if known is not None and not _lives(known["pid"]) and _read(file) is None:
                 raise self._error("rank 0 has ended")
             if known is not None and not file.parent.exists():
                 raise self._error(_GIVEN_UP)
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
 
     def _error(self, why: str) -> CompileError:
         started = getattr(self, "_started", None)
         said = started.ended() if started else None
         return CompileError(f"rank {self._launch.rank}: {why}" + (f"\n{said}" if said else ""))
+
+
+def _looks() -> Iterator[float]:
+    """The seconds since the first one, without end, ever less often."""
+    begun, pause = time.monotonic(), 0.001
+    while True:
+        yield time.monotonic() - begun
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
 
 
 def _differs(rank: int) -> str:

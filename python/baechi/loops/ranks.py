@@ -29,13 +29,28 @@ from baechi.pictures.picture import Picture
 _NOTE = re.compile(r"baechi-run: note: ")
 
 
-class OnRanks:
+class OfRanks:
+    """What several ranks do is told by rank 0."""
+
+    _said = ""
+
+    def report(self, given: Sequence[np.ndarray]) -> str:
+        """Rank 0's of all calls."""
+        return self._said
+
+    def picture(self, given: Sequence[np.ndarray]) -> Picture:
+        raise RuntimeError(
+            "the plan of a loop on several ranks is theirs: draw that of the same loop without "
+            "ranks, whose devices are the same"
+        )
+
+
+class OnRanks(OfRanks):
     """As `OnDevices`, in processes of its own, which the first call starts."""
 
     def __init__(self, module: LoopModule, options: CompileOptions, ranks: int):
         self._module, self._options, self._ranks = module, options, ranks
         self._started: Ranks | None = None
-        self._said = ""
 
     def run(
         self, given: Sequence[np.ndarray], passes: int, check: Callable[[list[np.ndarray]], None]
@@ -65,16 +80,6 @@ class OnRanks:
             take_outputs(self._module, outputs, made)
         check(made)
         return made
-
-    def report(self, given: Sequence[np.ndarray]) -> str:
-        """Rank 0's of all calls."""
-        return self._said
-
-    def picture(self, given: Sequence[np.ndarray]) -> Picture:
-        raise RuntimeError(
-            "the plan of a loop on several ranks is theirs: draw that of the same loop without "
-            "ranks, whose devices are the same"
-        )
 
 
 def write_inputs(module: LoopModule, given: Sequence[np.ndarray], inputs: pathlib.Path) -> None:
