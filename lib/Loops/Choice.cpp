@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Loops/Choice.h"
+#include "Baechi/Support/Numbers.h"
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 using namespace baechi::loops;
 
@@ -48,25 +48,6 @@ std::vector<std::vector<int32_t>> partsOf(const Verdict &verdict, size_t axes,
     made.back()[0] = workers;
   }
   return made;
-}
-
-std::string timeText(double nanoseconds) {
-  char text[32];
-  double us = nanoseconds / 1e3;
-  std::snprintf(text, sizeof(text), us < 1000 ? "%.0f us" : "%.1f ms",
-                us < 1000 ? us : us / 1e3);
-  return text;
-}
-
-std::string bytesText(int64_t bytes) {
-  char text[32];
-  if (bytes < 1000)
-    std::snprintf(text, sizeof(text), "%d B", static_cast<int>(bytes));
-  else if (bytes < 1'000'000)
-    std::snprintf(text, sizeof(text), "%.1f kB", bytes / 1e3);
-  else
-    std::snprintf(text, sizeof(text), "%.1f MB", bytes / 1e6);
-  return text;
 }
 } // namespace
 
@@ -166,9 +147,10 @@ std::string baechi::loops::text(const Loop &loop, const Plan &plan) {
   std::string along;
   if (plan.verdict.scheme == Scheme::Independent && !plan.verdict.keys.empty())
     along = " along " + loop.keys[plan.verdict.keys[0]].name;
-  return schemeText(loop, plan.verdict) + along + " in " + parts +
-         " parts: " + timeText(plan.cost.nanoseconds) + " a pass, " +
-         bytesText(plan.cost.bytes) + " moved";
+  return schemeText(loop, plan.verdict) + along + " in " + parts + " parts: " +
+         support::millisecondsText(std::llround(plan.cost.nanoseconds)) +
+         " a pass, " +
+         support::bytesText(static_cast<double>(plan.cost.bytes)) + " moved";
 }
 
 std::string baechi::loops::explainChoice(const Loop &loop,

@@ -57,7 +57,7 @@ struct Plan {
 std::vector<Plan> plansOf(const Loop &loop, const Verdict &first,
                           const Sample &sample, int32_t workers);
 
-/// "1D over j in 4 parts: 1.2 ms a pass, 3.1 MB moved".
+/// "1D over j in 4 parts: 1.200 ms a pass, 3.1 MiB moved".
 std::string text(const Loop &loop, const Plan &plan);
 /// The first of \p plans, and what it was compared with.
 std::string explainChoice(const Loop &loop, const std::vector<Plan> &plans);

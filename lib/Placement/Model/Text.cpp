@@ -42,37 +42,6 @@ std::optional<int64_t> baechi::placement::parseBytes(std::string_view text) {
   return static_cast<int64_t>(number * unit);
 }
 
-std::string baechi::placement::bytesText(double bytes, int digits) {
-  constexpr const char *units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes > -1024 && bytes < 1024)
-    return fmt::format("{:.0f} B", bytes);
-  double value = bytes / 1024;
-  size_t unit = 0;
-  // What would be printed as 1024.0 belongs to the next unit.
-  double limit = 1024 - 0.5 * std::pow(10.0, -digits);
-  while (std::abs(value) >= limit && unit + 1 < std::size(units)) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", value, digits, units[unit]);
-}
-
-std::string baechi::placement::bytesTextUp(double bytes, int digits) {
-  double scale = std::pow(10.0, digits), unit = 1024;
-  if (bytes < unit)
-    return bytesText(std::ceil(bytes), digits);
-  while (bytes / unit >= 1024)
-    unit *= 1024;
-  return bytesText(std::ceil(bytes / unit * scale) / scale * unit, digits);
-}
-
-std::string baechi::placement::millisecondsText(int64_t ns) {
-  // Not "0.000 ms" for what takes time.
-  if (ns != 0 && ns > -1000 && ns < 1000)
-    return fmt::format("{} ns", ns);
-  return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
-}
-
 bool baechi::placement::inNanoseconds(int64_t ns, int64_t beside) {
   auto isShort = [](int64_t t) { return t != 0 && t > -1000 && t < 1000; };
   return (isShort(ns) || isShort(beside)) &&

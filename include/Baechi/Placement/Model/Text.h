@@ -8,6 +8,8 @@
 #ifndef BAECHI_PLACEMENT_MODEL_TEXT_H
 #define BAECHI_PLACEMENT_MODEL_TEXT_H
 
+#include "Baechi/Support/Numbers.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,13 +22,9 @@ namespace baechi::placement {
 /// "512MiB", "1.5GiB", "2GB".
 std::optional<int64_t> parseBytes(std::string_view text);
 
-/// "512 B", "4.2 MiB": so many digits after the point from KiB on.
-std::string bytesText(double bytes, int digits = 1);
-/// The same, not rounded down: of what is needed.
-std::string bytesTextUp(double bytes, int digits = 1);
-
-/// "41.203 ms", below a microsecond "313 ns".
-std::string millisecondsText(int64_t ns);
+using support::bytesText;
+using support::bytesTextUp;
+using support::millisecondsText;
 
 /// True for two times of one sentence that nanoseconds tell apart: one is below
 /// a microsecond and none reaches a millisecond.
