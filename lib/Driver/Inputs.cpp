@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Inputs.h"
+#include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Pipelines/InitialValues.h"
 #include "Baechi/Placement/Io/Files.h"
@@ -28,11 +29,13 @@ std::string describe(const Array &array) {
 } // namespace
 
 llvm::Expected<FirstValues> FirstValues::read(func::FuncOp step,
-                                              const std::string &path) {
+                                              const std::string &path,
+                                              int64_t replicas) {
   FailureOr<SmallVector<BorderTensor>> arguments = borderArguments(step);
   if (failed(arguments))
     return diagnosed();
   FirstValues values(step, std::move(*arguments));
+  values.replicas = replicas;
   std::map<std::string, Array> arrays;
   if (!path.empty()) {
     std::string error = readArrays(path, arrays);
@@ -51,11 +54,23 @@ llvm::Expected<FirstValues> FirstValues::read(func::FuncOp step,
     Array expected;
     llvm::raw_string_ostream(expected.type) << type.getElementType();
     expected.shape.assign(type.getShape().begin(), type.getShape().end());
+    std::string others;
+    if (replicas > 1 && expected.elements() > 0 && !expected.shape.empty() &&
+        !step.getArgAttr(argument.first, BaechiDialect::kUpdatedBy)) {
+      Array ofAll = expected;
+      ofAll.shape.front() *= replicas;
+      others = ", and that of " + std::to_string(replicas) + " replicas " +
+               describe(ofAll);
+      if (it->second.shape == ofAll.shape) {
+        values.cut.insert(index);
+        expected = std::move(ofAll);
+      }
+    }
     if (it->second.shape != expected.shape || it->second.type != expected.type)
       return llvm::createStringError(
           llvm::Twine(path) + ": array '" + name + "' is " +
           describe(it->second) + ", the step's argument " + llvm::Twine(index) +
-          " is " + describe(expected));
+          " is " + describe(expected) + others);
     values.given[index] = std::move(it->second);
     arrays.erase(it);
   }
@@ -79,6 +94,20 @@ llvm::Expected<Array> FirstValues::take(size_t index) {
                                    std::to_string(index));
   numInvented += withoutValue;
   return std::move(*value);
+}
+
+llvm::Expected<Array> FirstValues::of(int64_t replica, size_t index) {
+  auto it = given.find(index);
+  if (it == given.end())
+    return take(index);
+  Array value = it->second;
+  if (cut.contains(index)) {
+    size_t bytes = value.data.size() / replicas;
+    value.shape.front() /= replicas;
+    const char *part = it->second.data.data() + replica * bytes;
+    value.data.assign(part, part + bytes);
+  }
+  return value;
 }
 
 llvm::Expected<std::vector<double>>

@@ -84,6 +84,19 @@ Opt<bool> overlapSteps("overlap-steps",
                                 "has ended the last one, and its messages were "
                                 "delivered; results are the same, bit for bit"),
                        cl::cat(category));
+Opt<int> staleness(
+    "staleness", cl::value_desc("S"),
+    cl::desc("let each of --replicas=N compute the step as it is, with devices "
+             "of its own and of a state that may be so many steps late, at its "
+             "own pace; --inputs may have the batches of all, one after the "
+             "other along the first dimension; the state's next value is the "
+             "replicas' mean"),
+    cl::cat(category));
+Opt<double> bandwidth("bandwidth", cl::value_desc("B"),
+                      cl::desc("of --staleness: bytes per second, each way, "
+                               "that a replica sends and receives between its "
+                               "steps' ends; default: at these alone"),
+                      cl::cat(category));
 Opt<std::string>
     inputs("inputs", cl::value_desc("FILE"),
            cl::desc(".npz of arguments by name or argN; the others "
@@ -216,6 +229,17 @@ static llvm::Error check(const RunOptions &options) {
     return error;
   if (llvm::Error error = checkOptions(options.driver))
     return error;
+  if (!options.stale && bandwidth.getNumOccurrences())
+    return llvm::createStringError("--bandwidth is what replicas with a late "
+                                   "state may send: give --staleness=S, too");
+  if (llvm::Error error = checkStale(options.stale, options.driver,
+                                     options.steps, options.files))
+    return error;
+  if (options.stale && (!options.emit.empty() || options.calls))
+    return llvm::createStringError(
+        llvm::Twine(options.emit.empty() ? "--calls" : "--emit") +
+        " is of one program, and with --staleness each replica has one of its "
+        "own: leave one of them off");
   if (llvm::Error error = checkOptions(options.steps))
     return error;
   if (llvm::Error error = checkOptions(options.files))
@@ -262,6 +286,12 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
     options.steps.injectFault = injectFault;
   options.steps.killRank = killRank;
   options.files = {outputs, trace, json, html, calibrateFile};
+  if (staleness.getNumOccurrences()) {
+    options.stale = {int(driver.replicas), staleness, std::nullopt};
+    if (bandwidth.getNumOccurrences())
+      options.stale->bandwidth = bandwidth;
+    driver.replicas = 1;
+  }
   options.emit = emit;
   options.calls = calls;
   options.library = output;

@@ -8,7 +8,7 @@
 #ifndef BAECHI_TOOLS_BAECHI_RUN_OPTIONS_H
 #define BAECHI_TOOLS_BAECHI_RUN_OPTIONS_H
 
-#include "Baechi/Driver/Options.h"
+#include "Baechi/Driver/StaleRun.h"
 
 namespace baechi {
 
@@ -16,10 +16,11 @@ struct RunOptions {
   DriverOptions driver;
   StepOptions steps;
   OutputOptions files;
-  std::string emit, library;  ///< "so" and the file; empty: run
-  std::string queryMachine;   ///< the machine file to write; empty: run
-  bool progressLines = false; ///< for another program, no bars
-  bool calls = false;         ///< are read from the standard input
+  std::optional<StaleOptions> stale; ///< none: one program of all replicas
+  std::string emit, library;         ///< "so" and the file; empty: run
+  std::string queryMachine;          ///< the machine file to write; empty: run
+  bool progressLines = false;        ///< for another program, no bars
+  bool calls = false;                ///< are read from the standard input
 };
 
 /// Reads the command line and checks what it says.

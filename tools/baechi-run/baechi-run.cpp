@@ -20,6 +20,7 @@
 #include "Terminal.h"
 #include "Version.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include <csignal>
 #include <iostream>
@@ -99,6 +100,25 @@ int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
   return report.isRight() ? 0 : 1;
 }
 
+/// Replicas that go on each at its own pace.
+void runStale(Compilation &compilation, const RunOptions &options,
+              Listener &listener) {
+  StaleRun run(compilation, *options.stale, options.steps, listener);
+  check(run.run());
+  StaleReport report = run.report();
+  const std::string &file = options.files.json;
+  report.print(file == "-" ? llvm::errs() : llvm::outs());
+  if (!options.files.outputs.empty())
+    check(run.writeOutputs(options.files.outputs));
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::formatv("{0:2}\n", llvm::json::Value(report.toJson()));
+  if (file == "-")
+    llvm::outs() << text;
+  else if (!file.empty())
+    check(asError(placement::writeTextFile(file, text)));
+}
+
 /// Calls of a program that keeps this one until its input ends.
 int serveCalls(StepRun &run, Compilation &compilation, OutputOptions files,
                Listener &listener) {
@@ -157,6 +177,10 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
   auto compilation =
       check(compileModel(options.driver, std::move(machine), terminal,
                          options.steps.inputs, options.steps.calibrates));
+  if (options.stale) {
+    runStale(*compilation, options, terminal);
+    return 0;
+  }
   StepRun steps(*compilation, options.steps, terminal, ranks);
   if (options.calls)
     return serveCalls(steps, *compilation, std::move(options.files), terminal);
@@ -201,11 +225,11 @@ int main(int argc, char **argv) {
   tellVersion();
   RunOptions options = check(parseOptions(argc, argv));
   auto launch = runtime::findLaunch();
-  if (!options.emit.empty() && launch &&
+  if ((!options.emit.empty() || options.stale) && launch &&
       launch->way != runtime::Launch::Way::Alone)
     fail(llvm::createStringError(
-        "--emit is the work of one process: start it without " +
-        launch->launcher));
+        std::string(options.stale ? "--staleness" : "--emit") +
+        " is the work of one process: start it without " + launch->launcher));
   std::shared_ptr<runtime::Ranks> ranks =
       check(joinRanks(options.driver, {argv + 1, argv + argc}));
   if (ranks && !ranks->leads()) {

@@ -11,6 +11,7 @@
 #include "Baechi/Analysis/Border.h"
 #include "Baechi/Target/Npz.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/Error.h"
 
 namespace baechi {
@@ -20,12 +21,16 @@ namespace baechi {
 class FirstValues {
 public:
   /// Reads the archive \p path, unless empty. An array of another shape or type
-  /// than its argument, or under a name that no argument has, is an error.
-  static llvm::Expected<FirstValues> read(mlir::func::FuncOp step,
-                                          const std::string &path);
+  /// than its argument, or under a name that no argument has, is an error. What
+  /// the step computes no next value of may be so many times as large along its
+  /// first dimension as there are \p replicas, which then have a part each.
+  static llvm::Expected<FirstValues>
+  read(mlir::func::FuncOp step, const std::string &path, int64_t replicas = 1);
 
   /// The value of argument \p index; made now and not kept, as it may be large.
   llvm::Expected<Array> take(size_t index);
+  /// The same for one of the replicas, as often as is asked for.
+  llvm::Expected<Array> of(int64_t replica, size_t index);
 
   /// Arguments taken so far that had neither an array nor a `baechi.init`.
   size_t invented() const { return numInvented; }
@@ -37,6 +42,8 @@ private:
   mlir::func::FuncOp step;
   llvm::SmallVector<BorderTensor> arguments;
   std::map<size_t, Array> given;
+  llvm::SmallDenseSet<size_t> cut; ///< those with a part for each replica
+  int64_t replicas = 1;
   size_t numInvented = 0;
 };
 

@@ -15,12 +15,11 @@ import numpy as np
 
 def kind(leaf: Any) -> str | None:
     """The generator of a typed key ("fry"), None for anything else."""
-    dtype = getattr(leaf, "dtype", None)
-    if (
-        dtype is None
-        or isinstance(dtype, np.dtype)
-        or not jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
-    ):
+    dtype: Any = getattr(leaf, "dtype", None)
+    # Types of other frameworks' are not known to JAX at all.
+    if isinstance(dtype, np.dtype) or not isinstance(getattr(dtype, "type", None), type):
+        return None
+    if not jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
         return None
     if not isinstance(leaf, jax.ShapeDtypeStruct):
         return str(jax.random.key_impl(leaf))

@@ -7,24 +7,25 @@ parameter store, of which a replica reads values that are as late as was asked f
 from __future__ import annotations
 
 import concurrent.futures
-import copy
+import functools
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import jax
 import numpy as np
 
-from baechi.jax.in_axes import axes_of_arguments, axes_of_leaves
+from baechi.jax import random_keys
+from baechi.jax.bound import choose
 from baechi.jax.jit import jit
+from baechi.jax.stale_batch import Batches, merged
+from baechi.jax.stale_state import StaleState, arrays, copied
 from baechi.replicas.arguments import StoreError, whole
 from baechi.replicas.store import ParameterStore, StoreReport
+from baechi.steps.compiled import as_key
 
 S = TypeVar("S")
-
-# Of a table's rows; a row is what the store sends at once.
-_WIDEST = 1024
 
 
 class StaleStep(Generic[S]):
@@ -44,11 +45,14 @@ class StaleStep(Generic[S]):
         ahead: int = 2,
         checked: bool = False,
         compiled: bool = True,
+        static_argnums: int | Sequence[int] = (),
+        static_argnames: str | Sequence[str] = (),
         **options: Any,
     ):
         self._step = step
         self._count = whole("the number of replicas", replicas, "how many there are")
-        self._axes = in_axes
+        static = choose(step, static_argnums, static_argnames, "static")
+        self._batches = Batches(step, static, in_axes, self._count)
         if refused := sorted({"machine", "replicas", "exchange", "donate_argnums"} & set(options)):
             raise TypeError(
                 f"stale_step has no option {refused[0]!r}: each replica has a host device of its "
@@ -60,11 +64,9 @@ class StaleStep(Generic[S]):
                 "would be part of some replicas' state and not of others'; leave the bandwidth "
                 "out, or give a staleness of 1 or more"
             )
-        paths, self._tree = jax.tree.flatten_with_path(state)
-        self._leaves = [_Leaf(jax.tree_util.keystr(path), leaf) for path, leaf in paths]
-        starts = {leaf.table: leaf.rows_of(value) for leaf, (_, value) in zip(self._leaves, paths)}
+        self._state = StaleState(state, self._count, compiled)
         self._store = ParameterStore(
-            starts,
+            self._state.tables,
             workers=self._count,
             staleness=staleness,
             budget=bandwidth,
@@ -81,7 +83,14 @@ class StaleStep(Generic[S]):
         self._steps: list[Callable[..., Any]] = [step] * self._count
         if compiled:
             self._steps = [
-                jit(step, machine="host:1", donate_argnums=(), **options)
+                jit(
+                    step,
+                    machine="host:1",
+                    donate_argnums=(),
+                    static_argnums=static_argnums,
+                    static_argnames=static_argnames,
+                    **options,
+                )
                 for _ in range(self._count)
             ]
         self._ahead = whole("ahead", ahead, "how many calls may wait, at least 1")
@@ -100,7 +109,7 @@ class StaleStep(Generic[S]):
         for thread in self._threads:
             thread.start()
 
-    def __call__(self, *batch: Any) -> concurrent.futures.Future[Any]:
+    def __call__(self, *batch: Any, **named: Any) -> concurrent.futures.Future[Any]:
         """Gives each replica its part and returns: the result is what the step returns beside
         the state, of all replicas along a new first dimension. Waits while more than `ahead`
         calls have not ended."""
@@ -109,13 +118,18 @@ class StaleStep(Generic[S]):
                 "stale_step is called after close(), and its replicas' threads have ended: call it "
                 "within its `with`, or before close(); state() and report() are there still"
             )
-        parts = self._parts(batch)
+        if named:
+            raise TypeError(
+                f"stale_step is called with {min(named)!r} by name: give what follows the state by "
+                "position, as in_axes are"
+            )
+        parts = self._batches.parts(batch)
         while len(self._calls) > self._ahead:
             self._calls[0].wait()
             self._settle()
         self._settle()
         if self._is_compiled:
-            self._compile(parts)
+            self._compile(parts, self._batches.static(batch))
         call = _Call(parts)
         self._calls.append(call)
         if self._error is not None:  # since then: its thread takes no calls any more
@@ -128,8 +142,7 @@ class StaleStep(Generic[S]):
         """The state with all updates of all calls, for which it waits."""
         self._finish_calls()
         self._store.drain()
-        values = [leaf.value_of(self._store.read(leaf.table)) for leaf in self._leaves]
-        return jax.tree.unflatten(self._tree, values)
+        return self._read_state()
 
     def report(self) -> StoreReport:
         """What was sent, waited for, and how late reads were, so far."""
@@ -149,37 +162,35 @@ class StaleStep(Generic[S]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _parts(self, batch: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        axes = axes_of_arguments(self._axes, len(batch), "beside its state")
-        leaves, tree = jax.tree.flatten(batch)
-        cut = [
-            _parts_of(leaf, axis, self._count)
-            for axis, leaf in zip(axes_of_leaves(axes, batch, self._count), leaves, strict=True)
-        ]
-        return [jax.tree.unflatten(tree, mine) for mine in zip(*cut, strict=True)] or [
-            batch
-        ] * self._count
+    def _read_state(self) -> Any:
+        return self._state.seen(0, self._store.read)
 
-    def _compile(self, parts: list[tuple[Any, ...]]) -> None:
+    def _compile(self, parts: list[tuple[Any, ...]], static: dict[int, Any]) -> None:
         """For all replicas before any runs: nobody waits for another that still compiles."""
-        key = jax.tree.map(lambda leaf: (np.shape(leaf), jax.numpy.result_type(leaf)), parts[0])
-        known = str(key)
+        dynamic = tuple(value for i, value in enumerate(parts[0]) if i not in static)
+        leaves, tree = jax.tree.flatten(dynamic)
+        shapes = tuple((np.shape(leaf), str(jax.numpy.result_type(leaf))) for leaf in leaves)
+        known = tree, shapes, tuple((i, as_key(value)) for i, value in static.items())
         if known in self._known:
             return
         self._finish_calls()
-        values = [leaf.value_of(self._store.read(leaf.table)) for leaf in self._leaves]
-        state = jax.tree.unflatten(self._tree, values)
-        result = jax.eval_shape(self._step, state, *parts[0])
-        _check_next(result, self._tree, self._leaves)
+        state = self._read_state()
+        result = jax.eval_shape(
+            lambda state, *rest: self._step(state, *merged(static, rest)), state, *dynamic
+        )
+        self._state.check_next(result)
         for step, mine in zip(self._steps, parts, strict=True):
-            jax.tree.map(np.asarray, step(state, *mine))
+            jax.tree.map(arrays, step(state, *mine))
         self._known.add(known)
 
     def _work(self, worker: int) -> None:
         try:
             with self._store.worker(worker):
                 for call in self._given(worker):
-                    call.end(worker, self._turn(worker, call.parts[worker]))
+                    rest, own = self._turn(worker, call.parts[worker])
+                    if kept := call.end(worker, rest, own):
+                        self._state.check_same(kept)
+                        call.give()
         except BaseException as error:
             self._error = error
             for each in list(self._calls):
@@ -190,21 +201,19 @@ class StaleStep(Generic[S]):
         while (call := mine.get()) is not None:
             yield call
 
-    def _turn(self, worker: int, part: tuple[Any, ...]) -> Any:
-        """One clock of a replica."""
-        before = [
-            leaf.value_of(self._store.get(worker, leaf.table, range(leaf.rows)))
-            for leaf in self._leaves
-        ]
-        own = before if self._is_compiled else [value.copy() for value in before]  # to be changed
-        result = self._steps[worker](jax.tree.unflatten(self._tree, own), *part)
-        after = _next_state(result, self._tree, self._leaves)
-        rest = result[1]
-        for leaf, old, new in zip(self._leaves, before, after, strict=True):
-            change = (new - old) / np.float32(self._count)
-            self._store.inc(worker, leaf.table, range(leaf.rows), leaf.rows_of(change))
+    def _turn(self, worker: int, part: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+        """One clock of a replica: what its step computes beside the state, and what it keeps."""
+        before = self._state.seen(worker, functools.partial(self._store.get, worker))
+        # What is not compiled may change what it is given.
+        given = before if self._is_compiled else jax.tree.map(copied, before)
+        result = self._steps[worker](given, *part)
+        if isinstance(result, tuple) and len(result) == 2:
+            result = (jax.tree.map(arrays, result[0]), result[1])
+        after = self._state.check_next(result)
+        for table, rows, change in self._state.changes(before, after, self._count):
+            self._store.inc(worker, table, rows, change)
         self._store.clock(worker)
-        return jax.tree.map(np.asarray, rest)
+        return jax.tree.map(arrays, result[1]), self._state.keep(worker, after)
 
     def _settle(self) -> None:
         """Forgets calls that have ended; raises what has stopped a replica."""
@@ -227,7 +236,9 @@ def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> 
     sees it: with all replicas' changes but those of their last `staleness` calls, of which it
     has its own and maybe others. What a replica changes is divided by N and added to the state:
     with `staleness=0` the next state is the mean of the replicas' own, which for gradients of
-    means over the batch is the step of the whole batch.
+    means over the batch is the step of the whole batch. That is what the state has of floating
+    point, in float32 where it is shared; a count or a random key is each replica's own, and has to
+    be the same at all.
 
         with baechi.stale_step(train, params, replicas=4, staleness=2) as step:
             for x, y in batches:
@@ -239,6 +250,8 @@ def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> 
     bandwidth: bytes per second, each way, that a replica sends and receives between its calls'
         ends, rows in the `order` of `ParameterStore`; None: what must be there, at the ends, and
         nothing else with `staleness=0`.
+    static_argnums, static_argnames: hashable Python values, of which each set is a program, as of
+        `baechi.jit`; the state is the step's argument 0. They are cut along nothing.
     ahead: how many calls may wait before the next one does.
     patience: seconds that a replica waits for another before an error names that.
     checked: every read of the state is compared with the bound.
@@ -249,45 +262,28 @@ def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> 
     return StaleStep(step, state, **options)
 
 
-class _Leaf:
-    """An array of the state as a table of rows."""
-
-    def __init__(self, place: str, value: Any):
-        array = np.asarray(value)
-        if array.dtype != np.float32 or array.size == 0:
-            raise StoreError(
-                f"state{place} is of type {array.dtype} and shape {array.shape}: what replicas "
-                "share is float32; convert it, or let the step keep it in another argument"
-            )
-        self.table, self.shape, self._size = f"state{place}", array.shape, array.size
-        self._width = min(array.size, _WIDEST)
-        self.rows = -(-array.size // self._width)
-
-    def rows_of(self, value: Any) -> np.ndarray:
-        flat = np.zeros(self.rows * self._width, np.float32)
-        flat[: self._size] = np.asarray(value, np.float32).reshape(-1)
-        return flat.reshape(self.rows, self._width)
-
-    def value_of(self, rows: np.ndarray) -> np.ndarray:
-        return rows.reshape(-1)[: self._size].reshape(self.shape)
-
-
 class _Call:
     """Parts of a batch, and what the replicas have made of them."""
 
     def __init__(self, parts: list[tuple[Any, ...]]):
         self.parts = parts
         self.result: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        self._made: dict[int, Any] = {}
+        self._made: dict[int, tuple[Any, list[Any]]] = {}
         self._lock = threading.Lock()
 
-    def end(self, worker: int, made: Any) -> None:
+    def end(self, worker: int, made: Any, kept: list[Any]) -> list[list[Any]] | None:
+        """What each has kept, once it is the last one."""
         with self._lock:
-            self._made[worker] = made
+            self._made[worker] = made, kept
             if len(self._made) < len(self.parts) or self.result.done():
-                return
-            in_order = [self._made[each] for each in range(len(self.parts))]
-            self.result.set_result(jax.tree.map(lambda *each: np.stack(each), *in_order))
+                return None
+            return [self._made[each][1] for each in range(len(self.parts))]
+
+    def give(self) -> None:
+        in_order = [self._made[each][0] for each in range(len(self.parts))]
+        with self._lock:
+            if not self.result.done():
+                self.result.set_result(jax.tree.map(_stack, *in_order))
 
     def fail(self, error: BaseException) -> None:
         with self._lock:
@@ -298,35 +294,5 @@ class _Call:
         concurrent.futures.wait([self.result])
 
 
-def _parts_of(leaf: Any, axis: int | None, count: int) -> list[Any]:
-    """Of their own: the call returns before they are used, and what is no array of JAX's may be
-    changed after it, by the caller or by a replica's step."""
-    if axis is not None:
-        return [part.copy() for part in np.split(np.asarray(leaf), count, axis)]
-    if isinstance(leaf, jax.Array):
-        return [leaf] * count
-    return [copy.deepcopy(leaf) for _ in range(count)]
-
-
-def _next_state(result: Any, tree: Any, leaves: list[_Leaf]) -> list[np.ndarray]:
-    """The arrays of the next state."""
-    if isinstance(result, tuple) and len(result) == 2:
-        result = (jax.tree.map(np.asarray, result[0]), result[1])
-    return _check_next(result, tree, leaves)
-
-
-def _check_next(result: Any, tree: Any, leaves: list[_Leaf]) -> Any:
-    """The leaves of the next state. Raises TypeError where it is another."""
-    mend = "a step of stale_step returns (the next state, what else it computes)"
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise TypeError(f"the step returns {type(result).__name__}: {mend}")
-    found, made = jax.tree.flatten(result[0])
-    if made != tree:
-        raise TypeError(f"the next state has the structure {made}, and the state {tree}: {mend}")
-    for leaf, next_one in zip(leaves, found, strict=True):
-        if next_one.shape != leaf.shape or next_one.dtype != np.float32:
-            raise TypeError(
-                f"the next {leaf.table} is {next_one.dtype} of shape {next_one.shape}, not "
-                f"float32 of {leaf.shape}: {mend}"
-            )
-    return found
+def _stack(*each: Any) -> Any:
+    return (jax.numpy if random_keys.kind(each[0]) else np).stack(each)
