@@ -123,31 +123,6 @@ def test_replicas_of_several_axes_have_devices(name: str, of_jax: dict[str, np.n
     assert products == {"host0", "host1", "host2", "host3"}
 
 
-def test_turns_of_a_short_loop_are_the_replicas_own() -> None:
-    """And those of a long one, with a collective in it, are on one device."""
-    short, long = (_compiled(STEPS[name], machine="host:4") for name in ("turns", "many turns"))
-    run(STEPS["turns"], short)
-    run(STEPS["many turns"], long)
-    of_turns = {
-        turn: {d for op, d in short.placement.items() if f"turn{turn}/" in op and "dot" in op}
-        for turn in range(3)
-    }
-    assert all(len(devices) == 4 for devices in of_turns.values()), of_turns
-    assert not any("turn" in op and "dot" in op for op in long.placement)
-
-
-def test_steps_of_a_loop_have_their_parts_of_the_batches() -> None:
-    step = _compiled(STEPS["several steps"], machine="host:4")
-    run(STEPS["several steps"], step)
-    pieces = [step.placement[f"x.piece{i}"] for i in range(REPLICAS)]
-    assert pieces == ["host0", "host1", "host2", "host3"]
-    for turn in range(3):
-        products = {
-            device for op, device in step.placement.items() if f"turn{turn}/" in op and "dot" in op
-        }
-        assert len(products) == 4
-
-
 def test_what_is_done_before_a_batch_is_cut_is_done_to_parts() -> None:
     mesh = abstract_mesh({"batch": 2})
     mapped = jax.shard_map(
@@ -158,33 +133,6 @@ def test_what_is_done_before_a_batch_is_cut_is_done_to_parts() -> None:
     scaled = (x - 1) / 2
     np.testing.assert_allclose(step(x), scaled.T @ scaled, rtol=1e-5)
     assert [step.placement[f"x.piece{i}"] for i in range(2)] == ["host0", "host1"]
-
-
-def test_turns_read_what_others_made_several_times() -> None:
-    """Each is looked at once, however many ways lead to it."""
-    mesh, turns = abstract_mesh({"batch": 2}), 24
-
-    def train(gradient: Any) -> Any:
-        def turn(carry: Any, x: Any) -> Any:
-            p, m = carry
-            m = m * 0.9 + gradient(p, x)
-            return (p - 0.1 * (m + p * 0.01), m), p * m * p
-
-        return lambda p, m, xs: lax.scan(turn, (p, m), xs)
-
-    def gradient(p: Any, x: Any) -> Any:
-        return jax.grad(lambda p: jnp.tanh(x @ p).mean())(p)
-
-    def of_replica(p: Any, x: Any) -> Any:
-        return lax.pmean(gradient(p, x), "batch")
-
-    specs: dict[str, Any] = {"in_specs": (P(), P("batch")), "out_specs": P()}
-    mapped = jax.shard_map(of_replica, mesh=mesh, check_vma=False, **specs)
-    xs = np.linspace(-1, 1, turns * 8 * 4, dtype=np.float32).reshape(turns, 8, 4)
-    args = np.full(4, 0.5, np.float32), np.zeros(4, np.float32), xs
-    found = baechi.jit(train(mapped), machine="host:2", **OPTIONS)(*args)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(jax.jit(train(gradient))(*args))):
-        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("is_cut", [True, False])

@@ -365,7 +365,7 @@ STEPS = {
     "counted": Step(counted, (batch()[0],), axes=TWO_AXES),
     "meshes": Step(meshes, (batch()[0],), axes=TWO_AXES),
     "turns": Step(turns, (parameters(), *in_turns(3)), 1),
-    "many turns": Step(turns, (parameters(), *in_turns(60)), 1),
+    "many turns": Step(turns, (parameters(), *in_turns(240)), 1),
     "several steps": Step(several_steps, (parameters(), *in_turns(3)), 1),
     "pieces of two": Step(pieces_of_two, (parameters()["in"], batch()[0]), 1, axes=TWO_AXES),
     "two axes": Step(two_axes, (batch()[0], parameters()["in"]), axes=TWO_AXES),

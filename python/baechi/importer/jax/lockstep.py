@@ -30,7 +30,7 @@ Evaluate = Callable[[core.Jaxpr, list[Values], list[Values]], list[Values]]
 # Of one variable: for each replica the first one that has the same value.
 _Pattern = tuple[int, ...]
 # Operators that a loop may become, of all replicas and turns.
-_LARGEST_UNROLLED = 4096
+LARGEST_UNROLLED = 16384
 
 
 class Diverged(Exception):
@@ -47,9 +47,13 @@ def is_short(eqn: Any, count: int) -> bool:
     is asked to be (`unroll=True`)."""
     if eqn.primitive.name != "scan":
         return False
-    length, unroll = eqn.params["length"], eqn.params["unroll"]
-    operators = count * length * sum(map(_size, jaxprs.bodies(eqn)))
-    return unroll >= length or operators <= _LARGEST_UNROLLED
+    is_asked = eqn.params["unroll"] >= eqn.params["length"]
+    return bool(is_asked) or operators_in_turns(eqn, count) <= LARGEST_UNROLLED
+
+
+def operators_in_turns(scan: Any, count: int) -> int:
+    """Of a scan that is written turn by turn, of all replicas."""
+    return int(count * scan.params["length"] * sum(map(_size, jaxprs.bodies(scan))))
 
 
 def _size(jaxpr: core.Jaxpr) -> int:

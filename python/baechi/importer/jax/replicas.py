@@ -238,6 +238,7 @@ class _Step(_Evaluator):
     def control(self, eqn: Any, operands: list[Values]) -> list[Values]:
         if lockstep.is_short(eqn, 1):
             return lockstep.turns(eqn, operands, self.evaluate, 1, Item)
+        _tell_whole(eqn, 1)
         wholes = [[whole(value)] for [value] in operands]
         return lockstep.apply(eqn, wholes, self._within, 1)
 
@@ -316,6 +317,7 @@ class _Replicas(_Evaluator):
         if any(_has(body, _is_collective) for body in jaxprs.bodies(eqn)):
             if lockstep.is_short(eqn, len(self.members)):
                 return lockstep.turns(eqn, operands, self.evaluate, len(self.members))
+            _tell_whole(eqn, len(self.members))
             try:
                 return lockstep.apply(eqn, operands, self.evaluate, len(self.members))
             except lockstep.Diverged as where:
@@ -382,6 +384,27 @@ def _check_same(eqn: Any, variable: Any, values: Values, spec: Spec, mesh: Mesh)
 def _refused(eqn: Any, reason: str) -> ImportFailure:
     where = Unsupported(eqn.primitive.name, jaxprs.name_of(eqn), jaxprs.source_of(eqn), reason)
     return ImportFailure(f"{where} (docs/replicas.md)")
+
+
+def _tell_whole(eqn: Any, count: int) -> None:
+    """Warns of a loop or a branch that replicas do not share, as they exchange values in it."""
+    mends = {
+        "cond": "compute both and choose by jnp.where, or exchange values before it or after it",
+        "while": "where the number of its turns is known, lax.fori_loop with numbers of Python's "
+        "or lax.scan can be written turn by turn",
+    }
+    if eqn.primitive.name == "scan":
+        mends["scan"] = (
+            f"turn by turn it would be {lockstep.operators_in_turns(eqn, count):,} operators, of "
+            f"at most {lockstep.LARGEST_UNROLLED:,}, unless unroll=True asks for it: let a call "
+            "do fewer turns, or exchange values after the loop"
+        )
+    reason = (
+        "replicas exchange values in it, so it is one operator of all of them, on one device; "
+        + mends[eqn.primitive.name]
+    )
+    where = Unsupported(eqn.primitive.name, jaxprs.name_of(eqn), jaxprs.source_of(eqn), reason)
+    users.warn(f"{where} (docs/replicas.md)")
 
 
 def _transposed(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
