@@ -199,3 +199,30 @@ def test_values_of_their_own_are_changed():
     entries = baechi.Entries((np.arange(4),), np.ones((4, 3), np.float32))
     x = np.zeros((4, 3), np.float32)
     assert (baechi.foreach(body)(entries, x, x.copy())[...] == 2).all()
+
+
+def test_what_is_no_body_is_told_with_its_place():
+    def parts_of_a_key(i, v, x):
+        x[i[0]] += v
+
+    def fewer_elements(i, v, x):
+        del x[i]
+
+    async def awaits(i, v, x):
+        x[i] += v
+
+    def yields(i, v, x):
+        x[i] += v
+        yield v
+
+    entries = baechi.Entries((np.arange(4),), np.ones(4, np.float32))
+    for body, words in (
+        (parts_of_a_key, "a key is a number and has no parts: of a loop with one key"),
+        (fewer_elements, "'x' has elements that stay: write another value, x.i. = 0"),
+        (awaits, "the body awaits or yields, and blocks compute it to its end"),
+        (yields, "the body awaits or yields, and blocks compute it to its end"),
+    ):
+        with pytest.raises(baechi.LoopError, match=r"test_loop_words.py:\d+: " + words):
+            baechi.foreach(body)(entries, np.zeros(4, np.float32))
+    with pytest.raises(TypeError, match="'p' is a dict: give its arrays one by one, each to a"):
+        baechi.foreach(lambda i, v, p: None)(entries, {"w": np.zeros(4, np.float32)})

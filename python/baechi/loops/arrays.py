@@ -42,6 +42,12 @@ class Array(ByValue):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._trace.write(self._number, self._positions(index), value)
 
+    def __delitem__(self, index: Any) -> None:
+        raise LoopError(
+            f"{place()}'{self._name}' has elements that stay: write another value, "
+            f"{self._name}[i] = 0, or give the loop fewer entries"
+        )
+
     def __jax_array__(self) -> jax.Array:
         return self[...]
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,6 +27,11 @@ def as_array(value: Any, name: str) -> np.ndarray:
         raise TypeError(
             f"{name} is a {type(value).__name__}, which does not say what its numbers are: give "
             "an array, np.frombuffer(data, dtype) or np.asarray(view)"
+        )
+    if isinstance(value, Mapping):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}: give its arrays one by one, each to a parameter "
+            "of the body"
         )
     array = np.asarray(value)
     if array.dtype.kind in "OSUMm":

@@ -295,6 +295,12 @@ class Loop:
         return [shape_of(array) for array in self._taken(arrays)]
 
     def _names(self, count: int) -> list[str]:
+        if inspect.iscoroutinefunction(self._body) or inspect.isgeneratorfunction(self._body):
+            raise LoopError(
+                f"{defined_at(self._body)}the body awaits or yields, and blocks compute it to its "
+                "end: write it with def, without await and yield; what it returns is the entry's "
+                "new value"
+            )
         parameters = list(inspect.signature(self._body).parameters.values())
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         taken = [p for p in parameters if p.kind in kinds]

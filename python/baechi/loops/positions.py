@@ -85,6 +85,12 @@ class Key(ByValue):
     def _with(self, factors: tuple[int, ...], constant: int) -> Key:
         return Key(factors, constant, self._keys, self._bounds)
 
+    def __getitem__(self, index: Any) -> Any:
+        raise LoopError(
+            f"{place()}a key is a number and has no parts: of a loop with one key the body is "
+            "given that itself, i, and of one with several a tuple, i, j = key"
+        )
+
     def __repr__(self) -> str:
         """The body is traced once, for all that it may be."""
         least, most = self._ends()
