@@ -181,6 +181,43 @@ func.func @no_updates(%x: memref<i32>, %y: memref<9xi32>) {
 
 // -----
 
+// Elements that are set to one number: whoever is last, it is the same, and a
+// block has a copy. Not where two numbers are set, or one is read.
+// CHECK-LABEL: func.func @one_number
+func.func @one_number(%rows: memref<64xindex>, %x: memref<9xf32>, %y: memref<9xi8>) {
+  %zero = arith.constant -0.0 : f32
+  %one = arith.constant 1 : i8
+  %two = arith.constant 2 : i8
+  // expected-remark @+1 {{independent with copies of 'arg1' and 'arg2'}}
+  baechi.foreach ordered (%i in 0 to 64) arrays(%r = %rows : memref<64xindex>, %a = %x : memref<9xf32>, %b = %y : memref<9xi8>) {
+    %0 = memref.load %r[%i] : memref<64xindex>
+    memref.store %zero, %a[%0] : memref<9xf32>
+    memref.store %one, %b[%0] : memref<9xi8>
+    baechi.yield
+  }
+  // expected-remark @+1 {{serial, no more: arg2[?] is written}}
+  baechi.foreach ordered (%i in 0 to 64) arrays(%r = %rows : memref<64xindex>, %b = %y : memref<9xi8>) {
+    %0 = memref.load %r[%i] : memref<64xindex>
+    // expected-note @+1 {{arg2[?] is written here}}
+    memref.store %one, %b[%0] : memref<9xi8>
+    memref.store %two, %b[%0] : memref<9xi8>
+    baechi.yield
+  }
+  // expected-remark @+1 {{serial, no more: arg2[?] is read, arg2[?] is written}}
+  baechi.foreach ordered (%i in 0 to 64) arrays(%r = %rows : memref<64xindex>, %b = %y : memref<9xi8>) {
+    %0 = memref.load %r[%i] : memref<64xindex>
+    // expected-note @+1 {{arg2[?] is read here}}
+    %1 = memref.load %b[%0] : memref<9xi8>
+    %2 = arith.index_cast %1 : i8 to index
+    // expected-note @+1 {{arg2[?] is written here}}
+    memref.store %one, %b[%2] : memref<9xi8>
+    baechi.yield
+  }
+  return
+}
+
+// -----
+
 // Integers of a width may wrap: what may is no sum.
 // CHECK-LABEL: func.func @wraps
 func.func @wraps(%x: memref<?xf32>) {
@@ -189,10 +226,11 @@ func.func @wraps(%x: memref<?xf32>) {
   // expected-remark @+1 {{serial, no more: arg0[?] is written, by several entries at once}}
   baechi.foreach ordered (%i in 0 to 70000) arrays(%a = %x : memref<?xf32>) {
     %0 = arith.index_cast %i : index to i32
+    %value = arith.sitofp %0 : i32 to f32
     %1 = arith.muli %0, %large : i32
     %2 = arith.index_cast %1 : i32 to index
     // expected-note @+1 {{arg0[?] is written here}}
-    memref.store %zero, %a[%2] : memref<?xf32>
+    memref.store %value, %a[%2] : memref<?xf32>
     baechi.yield
   }
   // expected-remark @+1 {{independent}}

@@ -412,7 +412,8 @@ func.func @scatter(%index: memref<100xindex>, %y: memref<50xf32>) {
   baechi.foreach unordered (%i in 0 to 100)
       arrays(%x = %index : memref<100xindex>, %b = %y : memref<50xf32>) {
     %at = memref.load %x[%i] : memref<100xindex>
-    %0 = arith.constant 1.0 : f32
+    %n = arith.index_cast %i : index to i32
+    %0 = arith.sitofp %n : i32 to f32
     // expected-note @+1 {{is written here}}
     memref.store %0, %b[%at] : memref<50xf32>
     baechi.yield

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -91,6 +92,7 @@ void LoopModeller::addArray(unsigned number, Value array) {
     for (OpOperand *use : operands)
       addUse(view, *use);
   }
+  markOneNumber(first);
   // What is combined in two ways has no order of its own.
   std::optional<std::string> combiner;
   bool alike = true;
@@ -110,6 +112,37 @@ void LoopModeller::addArray(unsigned number, Value array) {
       model.operations.push_back(model.operations[a]);
       model.certain.push_back(model.certain[a]);
     }
+}
+
+/// Entries whose keys do not tell their time, or positions that no key tells,
+/// are in no one's way where all that is done with the array is to set elements
+/// to one number: whoever is last, it is the same.
+void LoopModeller::markOneNumber(size_t first) {
+  std::vector<loops::Access> &accesses = model.loop.accesses;
+  TypedAttr number;
+  bool isTold = !(op.getOrdered() && op.isSparse());
+  for (size_t a = first; a < accesses.size(); ++a) {
+    Operation *by = model.operations[a];
+    TypedAttr stored;
+    if (accesses[a].kind != AccessKind::Write ||
+        !isa<memref::StoreOp, affine::AffineStoreOp>(by) ||
+        !matchPattern(by->getOperand(0), m_Constant(&stored)) ||
+        (number && stored != number))
+      return;
+    number = stored;
+    isTold &=
+        llvm::all_of(accesses[a].subscripts, [](const Subscript &subscript) {
+          return subscript.kind != Subscript::Kind::Unknown;
+        });
+  }
+  if (!number || isTold)
+    return;
+  for (size_t a = first; a < accesses.size(); ++a) {
+    accesses[a].kind = AccessKind::Add;
+    accesses[a].combiner = loops::kOneNumber;
+  }
+  model.loop.arrays[current].anyOrder = true;
+  model.numbers[current] = number;
 }
 
 /// What of the view the result of \p user is.

@@ -379,12 +379,9 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
   std::vector<SmallVector<Value>> changed(count());
   for (const LoopBlock &block : blocks) {
     for (size_t array : own)
-      state[array][0] =
-          piecesOf(array).kind == Pieces::Kind::Reduced
-              ? neutralOf(builder, loc, wholeType(array),
-                          combinerOf(model.loop, array,
-                                     wholeType(array).getElementType()))
-              : before[array][0];
+      state[array][0] = piecesOf(array).kind == Pieces::Kind::Reduced
+                            ? ownStart(builder, loc, model, array, wholeType(array))
+                            : before[array][0];
     takeHalos(before, block);
     if (failed(writeBlock(block)))
       return failure();
@@ -394,15 +391,13 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
   for (size_t array : own) {
     bool reduced = piecesOf(array).kind == Pieces::Kind::Reduced;
     Type element = wholeType(array).getElementType();
-    std::string combiner = reduced ? combinerOf(model.loop, array, element)
-                                   : operationOf("add", element);
     Value total = before[array][0];
-    for (Value one : changed[array]) {
-      if (!reduced)
-        one = combined(builder, loc, one, before[array][0],
-                       operationOf("sub", element));
-      total = combined(builder, loc, total, one, combiner);
-    }
+    for (Value one : changed[array])
+      total = reduced ? withOwn(builder, loc, model, array, total, one)
+                      : combined(builder, loc, total,
+                                 combined(builder, loc, one, before[array][0],
+                                          operationOf("sub", element)),
+                                 operationOf("add", element));
     state[array][0] = total;
   }
   return success();

@@ -22,6 +22,8 @@ struct LoopModel {
   /// Whether every entry makes the access, at all positions from the first to
   /// the last of its subscripts.
   llvm::SmallVector<bool> certain;
+  /// Of arrays that are set to one number alone (loops::kOneNumber), that.
+  llvm::DenseMap<size_t, mlir::TypedAttr> numbers;
 };
 
 LoopModel modelOf(ForeachOp op);

@@ -44,6 +44,7 @@ private:
   void addKeys();
   void addBound(unsigned key, mlir::OpFoldResult bound, bool isLower);
   void addArray(unsigned number, mlir::Value array);
+  void markOneNumber(size_t first);
   void addOtherMemory();
   std::string nameOf(unsigned array);
 

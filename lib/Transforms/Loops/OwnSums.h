@@ -8,27 +8,29 @@
 #ifndef BAECHI_LIB_TRANSFORMS_LOOPS_OWNSUMS_H
 #define BAECHI_LIB_TRANSFORMS_LOOPS_OWNSUMS_H
 
-#include "Baechi/Loops/Loop.h"
+#include "LoopModel.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace baechi {
 
-/// The operation of arith that the updates of \p array, whose elements are of
-/// type \p element, are.
-std::string combinerOf(const loops::Loop &loop, size_t array,
-                       mlir::Type element);
-
 /// "arith.addf", "arith.addi".
 std::string operationOf(llvm::StringRef name, mlir::Type element);
-
-/// A tensor filled with what changes nothing that it is combined with.
-mlir::Value neutralOf(mlir::OpBuilder &builder, mlir::Location loc,
-                      mlir::RankedTensorType type, llvm::StringRef combiner);
 
 /// Element by element.
 mlir::Value combined(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value a, mlir::Value b, llvm::StringRef operation);
+
+/// What a block begins with of an array that it has for itself: what changes
+/// nothing, of sums zeros, and where elements are set to one number, another.
+mlir::Value ownStart(mlir::OpBuilder &builder, mlir::Location loc,
+                     const LoopModel &model, size_t array,
+                     mlir::RankedTensorType type);
+
+/// The array with what a block has made so.
+mlir::Value withOwn(mlir::OpBuilder &builder, mlir::Location loc,
+                    const LoopModel &model, size_t array, mlir::Value total,
+                    mlir::Value own);
 
 } // namespace baechi
 
