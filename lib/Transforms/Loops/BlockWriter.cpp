@@ -379,9 +379,10 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
   std::vector<SmallVector<Value>> changed(count());
   for (const LoopBlock &block : blocks) {
     for (size_t array : own)
-      state[array][0] = piecesOf(array).kind == Pieces::Kind::Reduced
-                            ? ownStart(builder, loc, model, array, wholeType(array))
-                            : before[array][0];
+      state[array][0] =
+          piecesOf(array).kind == Pieces::Kind::Reduced
+              ? ownStart(builder, loc, model, array, wholeType(array))
+              : before[array][0];
     takeHalos(before, block);
     if (failed(writeBlock(block)))
       return failure();

@@ -133,6 +133,11 @@ class ParameterStore:
             self._handle = None
 
     @property
+    def workers(self) -> int:
+        """How many there are."""
+        return int(self._options.workers)
+
+    @property
     def tables(self) -> dict[str, tuple[int, int]]:
         """Rows and width by name."""
         return {name: (rows, width) for name, (_, rows, width) in self._tables.items()}
