@@ -136,9 +136,9 @@ void RunReport::print(llvm::raw_ostream &os) const {
     os << " (" << overlapped << " steps that overlap, from one to the next)";
   else
     os << " (median of " << measured.wallNs.size()
-       << (measured.replayed ? ", as CUDA graphs" : "")
-       << format(", half within %.3f to %.3f)", measured.quantileNs(0.25) / 1e6,
-                 measured.quantileNs(0.75) / 1e6);
+       << (measured.replayed ? ", as CUDA graphs" : "") << ", half within "
+       << milliseconds(measured.quantileNs(0.25)) << " to "
+       << milliseconds(measured.quantileNs(0.75)) << ")";
   if (othersWork)
     // It says nothing of the prediction.
     os << format(": disturbed, the machine did the work of %.1f processors for "

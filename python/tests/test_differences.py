@@ -123,6 +123,19 @@ def test_the_first_of_equal_elements_is_found():
 QUOTIENTS = [1e20, 7.5, -7.5, 0.0, INF, 3.0, -1e30, NAN], [-3.0, INF, 2.0, 0.1, 2.0, 0.0, 7.0, 1.0]
 
 
+def test_quotients_by_constants_are_the_nearest():
+    jax, baechi = pytest.importorskip("jax"), pytest.importorskip("baechi")
+    x = np.arange(-4000, 4000, dtype=np.float32)
+    for constant in (3, 7, 10, 49):
+
+        def divide(x, by=constant):
+            return x / by
+
+        right = x / np.float32(constant)
+        np.testing.assert_array_equal(baechi.jit(divide, **OPTIONS)(x), right)
+        assert (np.asarray(jax.jit(divide)(x)) != right).any()
+
+
 def test_remainders_are_exact():
     cases = {
         "fmod": (lambda x, y: x.fmod(y), QUOTIENTS, "float32"),

@@ -63,12 +63,33 @@ def test_machines_are_guessed(machine, message):
     [
         (({"w": "wide"}, X), "argument p['w'] is no array but 'wide' of type 'str': give an array"),
         (({"w": X}, object()), "argument x is no array but <object"),
+        (
+            ({"w": np.ma.masked_array(X, X > 0)}, X),
+            "argument p['w'] is a masked array: give p['w'].filled(number)",
+        ),
         (({"w": X}, X, X), "takes 2 positional arguments but 3 were given"),
     ],
 )
 def test_arguments_that_are_no_arrays_are_named(arguments, message):
     with pytest.raises(TypeError, match=re.escape(message)):
         jit(step)(*arguments)
+
+
+def test_masked_arrays_are_refused_by_later_calls():
+    doubled = jit(lambda x: 2 * x)
+    doubled(X)
+    with pytest.raises(TypeError, match="argument x is a masked array"):
+        doubled(np.ma.masked_array(X, X > 0))
+    with pytest.raises(TypeError, match="argument 'x' of .* is no array"):
+        doubled.lower(X).compile()(np.ma.masked_array(X, X > 0))
+
+
+def test_arrays_of_an_unknown_library_are_named():
+    class Tensor:
+        shape, dtype = X.shape, "quarter precision"
+
+    with pytest.raises(TypeError, match="argument x is no array but .* of type 'Tensor'"):
+        jit(lambda x: 2 * x)(Tensor())
 
 
 def test_a_text_in_a_list_is_named():

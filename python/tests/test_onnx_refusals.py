@@ -152,6 +152,17 @@ def test_what_would_be_computed_otherwise_is_refused(case):
     assert message in str(caught.value)
 
 
+def test_shapes_that_do_not_agree_are_told():
+    made = model(
+        17,
+        "net (float[b, 4] x, float[2, 3] s) => (float[n, 7] y) "
+        "{ z = Concat<axis = 1>(x, s) y = Relu(z) }",
+    )
+    assert baechi.onnx.import_model(made, sizes={"b": 2}).results == ["y"]
+    with pytest.raises(ImportFailure, match="with these sizes shapes do not agree: .*Concat"):
+        baechi.onnx.import_model(made, sizes={"b": 5})
+
+
 def test_inputs_without_elements_are_refused():
     made = model(17, "net (float[0, 4] x) => (float[0, 4] y) { y = Relu(x) }")
     with pytest.raises(ImportFailure, match="'x' has size 0 in dimension 0.*leave it out"):

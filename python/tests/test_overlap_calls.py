@@ -202,6 +202,8 @@ def test_why_calls_run_one_by_one(start):
     assert "overlap" not in plain.report()
     with pytest.raises(ValueError, match="calls that are waited for cannot overlap"):
         jit(train, overlap_steps=True, async_dispatch=False)
+    with pytest.raises(TypeError, match="overlap_steps is 'yes': give True or False"):
+        jit(train, overlap_steps="yes")
 
 
 def test_a_pool_s_calls_run_one_by_one(start):
@@ -218,7 +220,7 @@ def test_ahead_of_its_calls(start, tmp_path):
     compiled = overlapping(train, donate_argnums=0).lower(params, x).compile()
     file = compiled.save(tmp_path / "train.baechi")
     loaded = baechi.load_step(file, overlap_steps=True)
-    with pytest.raises(ValueError, match="overlap_steps needs async_dispatch"):
+    with pytest.raises(ValueError, match="calls that are waited for cannot overlap"):
         baechi.load_step(file, async_dispatch=False, overlap_steps=True)
     for step in (compiled, loaded):
         ours = theirs = params

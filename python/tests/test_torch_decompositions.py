@@ -325,6 +325,7 @@ ORDER = {
     aten.median.dim: [(X, 1), (X, 0, True), (NANS, 1)],
     aten.nanmedian.default: [(X,), (NANS,)],
     aten.nanmedian.dim: [(X, 1), (NANS, 1), (NANS, 0)],
+    aten.repeat_interleave.Tensor: [],  # `output_size` is a keyword: test_torch_functions.py
     aten.searchsorted.Tensor: [
         (torch.arange(4.0), X),
         (X.sort().values, Y),

@@ -273,6 +273,8 @@ FUNCTIONS = {
     "cdist_of_equal": (lambda x: torch.cdist(x, x), random(4, 3)),
     "pdist": (F.pdist, random(4, 3)),
     "searchsorted": (lambda x: x * torch.searchsorted(torch.arange(5.0), x.detach()), POSITIVE),
+    "repeated": (
+        lambda x: x.repeat_interleave(torch.tensor([2, 0, 1, 3]), 0, output_size=6), random(4, 3)),
     "looked_up": (lambda x: x[torch.tensor([0, 3]), :, torch.tensor([1, 1])], random(4, 3, 2)),
     "columns": (lambda x: x[:, torch.tensor([[0, 2], [1, 1]])], random(4, 3, 2)),
     "windows": (lambda x: x.unfold(1, 3, 2), random(4, 6)),

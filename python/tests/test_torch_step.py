@@ -312,6 +312,21 @@ def test_computed_indices_that_are_out_of_range():
     assert torch.equal(model.table.weight, before)
 
 
+@pytest.mark.parametrize("computed", [0, 1])
+def test_repeats_that_add_up_to_another_number(computed):
+    def repeated(x, repeats):
+        return x.repeat_interleave(repeats + computed, 0, output_size=6)
+
+    compiled = torch.compile(repeated, backend="baechi")
+    x = torch.randn(3, 4)
+    for right in ([1, 2, 3], [0, 6, 0]):
+        repeats = torch.tensor(right) - computed
+        assert torch.equal(compiled(x, repeats), repeated(x, repeats))
+    for wrong in ([1, 2, 2], [1, 2, 4], [-1, 4, 3]):
+        with pytest.raises(IndexError, match="takes numbers from 0 on that add up to 6"):
+            compiled(x, torch.tensor(wrong) - computed)
+
+
 @pytest.mark.parametrize("largest", ["max", "amax", "amin"])
 def test_gradients_of_the_largest_element(largest):
     """That of amax looks for the elements that equal it: none may be rounded otherwise."""

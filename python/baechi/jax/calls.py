@@ -38,20 +38,27 @@ def no_array(
     names = [name for i, name in enumerate(bound.names(step)) if i not in static]
     for name, value in zip(names, dynamic, strict=True):
         for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]:
+            argument = f"{name}{jax.tree_util.keystr(path)}"
+            if isinstance(leaf, np.ma.MaskedArray):
+                return TypeError(
+                    f"argument {argument} is a masked array: give {argument}.filled(number)"
+                )
             try:
-                jax.numpy.asarray(leaf)
+                type_of(leaf)
             except (TypeError, ValueError):
                 return TypeError(
-                    f"argument {name}{jax.tree_util.keystr(path)} is no array but {leaf!r} of "
-                    f"type '{type(leaf).__name__}': give an array or a number, or name the "
-                    "argument in static_argnames"
+                    f"argument {argument} is no array but {leaf!r} of type "
+                    f"'{type(leaf).__name__}': give an array or a number, or name "
+                    "the argument in static_argnames"
                 )
     return TypeError("an argument is no array")
 
 
 def type_of(leaf: Any) -> tuple[tuple[int, ...], np.dtype, bool]:
     """Shape and type as JAX has them, and whether the type is weak: without its x64
-    mode, 64 bits become 32."""
+    mode, 64 bits become 32. Raises TypeError or ValueError for what is no array of JAX."""
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise TypeError("a masked array")
     weak = is_weak(leaf)
     if not hasattr(leaf, "dtype"):
         leaf = jax.numpy.asarray(leaf)

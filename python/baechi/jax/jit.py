@@ -15,6 +15,7 @@ from baechi.compiling.options import CompileOptions, beside
 from baechi.jax.bound import choose
 from baechi.jax.jitted import Jitted
 from baechi.jax.one_replica import NOT_GIVEN, one_replica
+from baechi.jax.overlap import check_dispatch
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -190,11 +191,7 @@ def jit(
     if step is None:
         same = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **same)
-    if overlap_steps and not async_dispatch:
-        raise ValueError(
-            "overlap_steps=True and async_dispatch=False: calls that are waited for cannot "
-            "overlap; leave one of them out"
-        )
+    check_dispatch(async_dispatch, overlap_steps)
     if objective == "period" and not overlap_steps:
         raise ValueError(
             "objective is 'period': it plans the time from one call to the next where calls "

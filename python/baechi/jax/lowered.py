@@ -201,8 +201,7 @@ def load_step(
     machine is refused by a StepError with the reason, before any of its code is mapped.
     async_dispatch, overlap_steps: as for `baechi.jit`.
     """
-    if overlap_steps and not async_dispatch:
-        raise ValueError("overlap_steps needs async_dispatch: leave one of them out")
+    overlap.check_dispatch(async_dispatch, overlap_steps)
     border, library = saved.read(pathlib.Path(file))
     return Compiled(
         border, None, None, library=library, dispatches=async_dispatch, overlaps=overlap_steps

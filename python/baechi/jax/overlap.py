@@ -12,6 +12,19 @@ from baechi.compiling.options import CompileOptions
 from baechi.importer.jax.host_calls import HostCall
 
 
+def check_dispatch(async_dispatch: bool, overlap_steps: bool) -> None:
+    """Raises TypeError for what is neither true nor false, ValueError where one of the two
+    forbids the other."""
+    for name, value in (("async_dispatch", async_dispatch), ("overlap_steps", overlap_steps)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}: give True or False")
+    if overlap_steps and not async_dispatch:
+        raise ValueError(
+            "overlap_steps=True and async_dispatch=False: calls that are waited for cannot "
+            "overlap; leave one of them out"
+        )
+
+
 def why_separate(
     name: str,
     given: Sequence[str | None],

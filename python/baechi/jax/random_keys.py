@@ -15,17 +15,21 @@ import numpy as np
 
 def kind(leaf: Any) -> str | None:
     """The generator of a typed key ("fry"), None for anything else."""
-    dtype: Any = getattr(leaf, "dtype", None)
-    # Types of other frameworks' are not known to JAX at all.
-    if isinstance(dtype, np.dtype) or not isinstance(getattr(dtype, "type", None), type):
-        return None
-    if not jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None or isinstance(dtype, np.dtype) or not _is_of_keys(dtype):
         return None
     if not isinstance(leaf, jax.ShapeDtypeStruct):
         return str(jax.random.key_impl(leaf))
     found: list[str] = []
     jax.eval_shape(lambda key: found.append(str(jax.random.key_impl(key))), leaf)
     return found[0]
+
+
+def _is_of_keys(dtype: Any) -> bool:
+    try:
+        return bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key))
+    except TypeError:
+        return False  # another library's
 
 
 def data_of(leaf: Any) -> Any:

@@ -73,7 +73,8 @@ def import_model(
     (lowered,) = passes.lower([text], _PIPELINES)
     if lowered.problems:
         if unsupported := _unsupported(model, file):
-            raise UnsupportedOperations(unsupported, guide="docs/onnx.md")
+            notes = _disagreements(model, file)
+            raise UnsupportedOperations(unsupported, "docs/onnx.md", notes)
         raise ImportFailure(f"{file} cannot be lowered:\n  " + "\n  ".join(lowered.problems[:20]))
     arguments = [
         Argument(value.name, _initial(value, weights.get(value.name), seed=i + 1), None)
@@ -143,6 +144,19 @@ def _torch_module(model: onnx.ModelProto) -> str:
     importer.__class__ = _Named  # define_function makes no other
     importer.import_all()
     return module.get_asm(enable_debug_info=True)
+
+
+def _disagreements(model: onnx.ModelProto, file: str) -> list[str]:
+    """What follows shapes that do not agree has none, and cannot be lowered for that."""
+    try:
+        shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except shape_inference.InferenceError as error:
+        found = str(error).partition("(op_type:")[2].splitlines()
+        # The first: what follows has no shape for that.
+        return (
+            [f"{file}: with these sizes shapes do not agree: (op_type:{found[0]}"] if found else []
+        )
+    return []
 
 
 def _unsupported(model: onnx.ModelProto, file: str) -> list[Unsupported]:

@@ -60,6 +60,17 @@ class Lookup:
         return f"'{self.owner}' has {self.kind} {self.first} to {self.last}{ignored}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Repeats(Lookup):
+    """Who repeats, as often as numbers say that add up to `last`."""
+
+    def outside(self, indices: torch.Tensor) -> torch.Tensor:
+        return (indices < 0) | (indices.sum() != self.last)
+
+    def __str__(self) -> str:
+        return f"'{self.owner}' takes numbers from 0 on that add up to {self.last}"
+
+
 class Checks:
     """The look-ups of a graph whose operations are those that PyTorch was asked for.
 
@@ -97,7 +108,10 @@ def _lookups(node: torch.fx.Node) -> Iterator[tuple[torch.fx.Node, Lookup]]:
     origin = origin_of(node)
     owner = origin.scope or f"{node.target.overloadpacket.__name__} ({origin.source})"
     for index, size, kind, signed, ignored in _LOOK_UPS[node.target](node):
-        yield index, Lookup(owner, kind, -size if signed else 0, size - 1, ignored)
+        if kind == "repeats":
+            yield index, Repeats(owner, kind, 0, size)
+        else:
+            yield index, Lookup(owner, kind, -size if signed else 0, size - 1, ignored)
 
 
 def _source(node: torch.fx.Node) -> torch.fx.Node:
@@ -118,6 +132,8 @@ def _places_within(node: torch.fx.Node) -> float:
     """Indices that say where an element was found are smaller than this."""
     if node.target is operator.getitem and node.args[1] == 1:
         node = node.args[0]
+    if node.target is aten.repeat_interleave.Tensor:
+        return _shape(node)[0]
     if node.op != "call_function" or node.target not in _FINDERS:
         return math.inf
     shape, position = _shape(node), _FINDERS[node.target]
@@ -184,6 +200,12 @@ def _by_place(node):
             dim += index.meta["val"].dim()
 
 
+def _repeated(node):
+    size = node.kwargs.get("output_size")
+    if size is not None:
+        yield node.args[0], size, "repeats", False, None
+
+
 def _flat(node):
     yield node.args[1], math.prod(_shape(node)), "elements", True, None
 
@@ -215,6 +237,7 @@ _LOOK_UPS = {
     aten.index.Tensor: _by_place,
     aten.index_put.default: _by_place,
     aten.index_put_.default: _by_place,
+    aten.repeat_interleave.Tensor: _repeated,
     aten.take.default: _flat,
 }
 # Where their dimension is among the arguments.

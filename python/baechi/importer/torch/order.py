@@ -185,6 +185,15 @@ def searchsorted(ordered, values, *, out_int32=False, right=False, side=None, so
     return beyond.logical_not().sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
+def repeat_interleave(repeats, *, output_size=None):
+    """Where how many there are is told; `indices.Repeats` looks whether that is so."""
+    if output_size is None:
+        return NotImplemented
+    ends = repeats.to(torch.int64).cumsum(0)
+    found = searchsorted(ends, torch.arange(output_size), right=True)
+    return found.clamp(max=len(repeats) - 1).to(repeats.dtype)
+
+
 TABLE = {
     aten.argmax.default: argmax,
     aten.argmin.default: argmin,
@@ -197,6 +206,7 @@ TABLE = {
     aten.min.dim: min_along,
     aten.nanmedian.default: nanmedian_of_all,
     aten.nanmedian.dim: nanmedian,
+    aten.repeat_interleave.Tensor: repeat_interleave,
     aten.searchsorted.Tensor: searchsorted,
     aten.sort.default: sort,
     aten.sort.stable: sort_stable,
