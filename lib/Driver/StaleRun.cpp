@@ -9,6 +9,7 @@
 #include "Baechi/Driver/StaleRun.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Outside.h"
+#include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/Inputs.h"
 #include "llvm/ADT/APFloat.h"
@@ -127,6 +128,15 @@ llvm::Error StaleRun::findState(const std::vector<Array> &first) {
 }
 
 llvm::Error StaleRun::start() {
+  FailureOr<func::FuncOp> step = findFuncStep(compilation.module());
+  if (failed(step))
+    return diagnosed();
+  if (auto written = (*step)->getAttrOfType<IntegerAttr>(kReplicas))
+    return mistake(
+        "the step is written for " + llvm::Twine(written.getInt()) +
+        " replicas, which exchange values in it, so that none can go on by "
+        "itself: write what one of them computes, without collectives, or "
+        "leave --staleness off");
   for (int i = 0; i < asked.replicas; ++i) {
     auto created =
         Execution::create(compilation.compiler().jit(), compilation.program(),
@@ -135,9 +145,6 @@ llvm::Error StaleRun::start() {
       return created.takeError();
     replicas.push_back(std::move(*created));
   }
-  FailureOr<func::FuncOp> step = findFuncStep(compilation.module());
-  if (failed(step))
-    return diagnosed();
   llvm::Expected<FirstValues> values =
       FirstValues::read(*step, options.inputs, asked.replicas);
   if (!values)
