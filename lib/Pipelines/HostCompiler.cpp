@@ -292,6 +292,11 @@ HostCompiler::compile(const placement::Machine &machine,
     program.predictedNs = predicted->getInteger("step_ns").value_or(
         certificate ? certificate.getMakespan() : 0);
   }
+  if (program.givenUp)
+    program.manifest["given_up"] =
+        json::Object{{"placer", options.placer},
+                     {"winner", program.givenUp->winner},
+                     {"step_ns", program.givenUp->stepNs}};
   HostCode quick;
   quick.effort = HostCode::Effort::Quick;
   if (llvm::Error error = hostJit->add(*placed, quick))

@@ -423,7 +423,7 @@ def test_calls_that_name_their_argument():
     x, y = support.vectors()
     failure = support.baechi.torch.ImportFailure
     for args, error, told in (
-        ((), TypeError, "lacks its last argument, the target"),
+        ((), TypeError, "lacks its target: give it last, without a name"),
         ((x,), TypeError, r"Mlp.forward\(x\) takes, then the target: .* argument, the target"),
         ((x.numpy(),), TypeError, r"then the target: missing the last argument, the target"),
         ((x, x, y), TypeError, "too many positional arguments"),

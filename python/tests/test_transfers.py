@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Messages that are lent, compared with copied ones and with jax.jit."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,3 +77,23 @@ def _lent(step):
 def test_what_is_no_word_is_an_error():
     with pytest.raises(ValueError, match="transfers"):
         baechi.jit(_train, transfers="share")
+
+
+def test_what_was_given_up_is_told(tmp_path):
+    """Where contention eats what a second device gains, one is taken."""
+    host = {"kind": "host", "memory": 1 << 30}
+    machine = {
+        "format": "baechi-machine",
+        "version": 1,
+        "devices": [{"name": "host0", **host}, {"name": "host1", **host}],
+        "link_default": {"latency_ns": 100, "bytes_per_us": 20000},
+        "link_model": "sequential",
+        "runtime": {"step_ns": 0, "operator_ns": 0, "wake_ns": 0, "shared_percent": 1000},
+    }
+    file = tmp_path / "crowded.json"
+    file.write_text(json.dumps(machine))
+    step = baechi.jit(lambda a, b: (a @ a, b @ b), machine=file, costs="roofline")
+    step(np.ones((64, 64), np.float32), np.ones((64, 64), np.float32))
+    lines = step.report().splitlines()
+    assert lines[0].split() == ["placement", "msct", "asked,", "'single:host0'", "won"]
+    assert lines[1].strip().startswith("instead of '")

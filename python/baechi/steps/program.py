@@ -138,8 +138,10 @@ class Program:
         """Prediction, measured steps, devices."""
         program = self.library.program
         predicted = program["predicted"]
+        given_up = program.get("given_up")
+        asked = (given_up or predicted)["placer"]
         lines = [
-            f"placement  {predicted['placer']} asked, '{predicted['winner']}' won",
+            f"placement  {asked} asked, '{predicted['winner']}' won",
             f"step       predicted {self._predicted()}",
         ]
         told = [
@@ -154,11 +156,17 @@ class Program:
             for number, line in enumerate(program.get(key, {}).get("text", []))
         ]
         lines[1:1] = told
+        if given_up:
+            lines.insert(
+                1,
+                f"           instead of '{given_up['winner']}', whose step would take "
+                f"{time_text(given_up['step_ns'])} with the copies between devices",
+            )
         if costs := program.get("kernel_costs"):
             text = f"{costs['measured']} kernels measured, {costs['estimated']} estimated"
             if costs["disturbed"]:
                 text += f"; other work disturbed {costs['disturbed']} measurements"
-            lines.insert(1, f"costs      {text}")
+            lines.insert(1 + bool(given_up), f"costs      {text}")
         if self._wall_ns:
             # The first step of a program warms its memory.
             counted = self._wall_ns[1:] or self._wall_ns

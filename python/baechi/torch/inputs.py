@@ -42,7 +42,7 @@ class Inputs:
         target = None
         if with_target:
             if not args:
-                raise TypeError("the step lacks its last argument, the target")
+                raise TypeError("the step lacks its target: give it last, without a name")
             *inputs, target = args
             args = tuple(inputs)
         self._args, self._kwargs, self._target = args, kwargs, target

@@ -246,7 +246,8 @@ class _Forward:
             self._check_parameters(values)
             return value, further, self._buffers_after(buffers)
 
-        with _same_modules(self._model):
+        # What `torch.compile` has made of parts of them would run here, or be traced again.
+        with _same_modules(self._model), torch.compiler.set_stance("force_eager"):
             value, further, after = functional_call(self._whole, held, (call,), tie_weights=False)
         paths, structure = pytree.tree_flatten_with_path(further)
         leaves = [leaf for _, leaf in paths]

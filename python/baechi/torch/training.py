@@ -102,7 +102,10 @@ def compile_step(
         raise TypeError(
             f"optimizer is {optimizer!r}: give one of torch.optim over the model's parameters"
         )
-    _refuse_processes(model)
+    _check_model(model)
+    for name, function in (("loss", loss), ("outputs", outputs)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is {function!r}: give a function of what the model returns")
     options = CompileOptions(
         beside(machine, spill_to),
         placer,
@@ -130,15 +133,31 @@ def compile_step(
     return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options, checks)
 
 
-def _refuse_processes(model: torch.nn.Module) -> None:
-    """Its process group exchanges gradients that a step would have used by then."""
+def _check_model(model: torch.nn.Module) -> None:
+    """Raises TypeError for what is no module of Python that runs as one."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(
+            f"the model is a {type(model).__name__}: give a torch.nn.Module (of a function "
+            "without parameters, torch.compile(function, backend='baechi'))"
+        )
     for name, module in model.named_modules():
+        what = f"the model's '{name}'" if name else "the model"
         if isinstance(module, torch.nn.parallel.DistributedDataParallel):
-            what = f"the model's '{name}'" if name else "the model"
+            # Its process group exchanges gradients that a step would have used by then.
             raise TypeError(
                 f"{what} is a DistributedDataParallel, which exchanges gradients between "
                 "processes: give its .module, with replicas=N and the batch of all ranks, in one "
                 "process (docs/replicas.md)"
+            )
+        if isinstance(module, torch.nn.DataParallel):
+            raise TypeError(
+                f"{what} is a DataParallel, which cuts the batch itself: give its .module, with "
+                "replicas=N (docs/replicas.md)"
+            )
+        if isinstance(module, torch.jit.ScriptModule):
+            # The values that its code reads are none of Python's, which a step looks at.
+            raise TypeError(
+                f"{what} is scripted or traced by torch.jit: give the module that it was made of"
             )
 
 
