@@ -184,6 +184,7 @@ FailureOr<func::FuncOp> split::findStepToStore(ModuleOp module) {
 FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;
+  plan.mergeMoments = options.mergeMoments;
   PlanOptions asked = options;
   if (options.ordered)
     asked.reductions = asked.chained = asked.ordered = false;
