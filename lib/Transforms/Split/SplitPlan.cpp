@@ -204,7 +204,7 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                                  estimate.leastGainNs()))
       commit(plan, std::move(*next));
   else
-    chooseCuts(plan, estimate, options);
+    chooseCuts(plan, step, estimate, options);
   if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
   if (options.chained &&
