@@ -90,6 +90,11 @@ def test_means_and_variances_are_one_message(devices, tmp_path):
     np.testing.assert_allclose(scaled, (exact - exact.mean(0)) / np.sqrt(right), atol=2e-3)
     theirs = np.asarray(jax.jit(statistics)(x)[1])
     np.testing.assert_allclose(variance, theirs, rtol=2e-5)
+    same = (
+        baechi.jit(statistics, machine=each, splits="canonical:3", **QUICK)
+        for each in ("host:1", machine)
+    )
+    np.testing.assert_array_equal(*(np.asarray(each(x)[1]) for each in same))
 
 
 def test_layers_that_gain_are_in_pieces_and_others_whole(tmp_path):
