@@ -36,6 +36,8 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.ordered = splits.ordered;
   split.largestFirst = splits.largestFirst;
   split.sentPercent = splits.sentPercent;
+  // Not where results are the same on any machine.
+  split.mergeMoments = splits.reductions && !splits.always;
   split.stored = true;
   manager.addPass(createSplit(split, report));
 }

@@ -78,9 +78,46 @@ def test_steps_in_pieces_know_their_machine(machine):
     assert "\nmodule @m attributes {baechi.machine = #baechi.machine<devices = [" in text
     assert f"link_model = {machine.data['link_model']}>}} {{" in text
     assert pieces._cuts("half", 4) == [
-        "baechi-split{pieces={2} stored={true} reductions={true}}",
+        "baechi-split{pieces={2} stored={true} reductions={true} merge-moments={true}}",
     ]
     assert set(pieces.GOALS[machine.name]) == {each.name for each in benchmarks.FULL}
+
+
+def test_steps_in_pieces_go_on_where_they_ended(tiny, monkeypatch):
+    out = tiny / "out"
+    made = []
+
+    def step(_, machine, way):
+        made.append((machine.name, way))
+        if way == "micro":
+            return {"none": "nothing is as heavy as a batch"}
+        return {"makespan_ns": 5_000_000 + len(made), "lower_bound_ns": 4_000_000, "cpu_s": 1.0}
+
+    monkeypatch.setattr(pieces, "_made", step)
+    assert command.main(["pieces", "--seconds=0", f"--output={out}"]) == 0
+    (row,) = report.read(out / "experiments.json")["pieces"].rows
+    assert row["single"] == "5.0" and row["whole"] == row["pieces"] == "not made"
+    assert made == [("socc2020", "single"), ("fast-links", "single")]
+
+    assert command.main(["pieces", f"--output={out}"]) == 0
+    assert len(made) == len(set(made)) == 2 * 9
+    first, (row,) = (
+        report.read(out / "experiments.json")[f"pieces{end}"].rows for end in ("", "-fast")
+    )
+    assert row["micro"] == "none: nothing is as heavy as a batch"
+    assert row["any_ms"] == min(row[f"{way}_ms"] for way in pieces.PROPOSED if way != "micro")
+    assert "whole operators" in row["any"] and row["any_s"] == 5
+
+    monkeypatch.setattr(pieces, "_made", None)
+    assert command.main(["pieces", "--seconds=0", f"--output={out}"]) == 0
+    again = report.read(out / "experiments.json")
+    assert again["pieces"].rows == first and again["pieces-fast"].rows == [row]
+
+
+def test_seconds_are_a_number(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["pieces", "--seconds=soon"])
+    assert "'soon' is no number of seconds" in capsys.readouterr().err
 
 
 def test_results_are_added_to_those_that_are_there(tiny):

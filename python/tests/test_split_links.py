@@ -69,6 +69,34 @@ def test_small_sums_are_computed_for_each_piece(devices, tmp_path):
     assert len(pieces) == devices, step.report()
 
 
+@pytest.mark.parametrize("devices", [2, 3, 4])
+def test_means_and_variances_are_one_message(devices, tmp_path):
+    """Of values that are large beside what they differ by, in pieces of unlike sizes."""
+    machine = on_links(devices, 1000, tmp_path)
+    rng = np.random.default_rng(2)
+    x = (1000 + rng.normal(size=(4097, 64)) * np.arange(1, 65)).astype(np.float32)
+    x += np.linspace(0, 50, 4097, dtype=np.float32)[:, None]  # pieces' means differ
+
+    def statistics(x):
+        mean = x.mean(0)
+        variance = ((x - mean) ** 2).mean(0)
+        return (x - mean) * jax.lax.rsqrt(variance), variance
+
+    step = baechi.jit(statistics, machine=machine, splits="any", split={"x": (0, devices)}, **QUICK)
+    scaled, variance = (np.asarray(each) for each in step(x))
+    exact = x.astype(np.float64)
+    right = ((exact - exact.mean(0)) ** 2).mean(0)
+    np.testing.assert_allclose(variance, right, rtol=2e-5)
+    np.testing.assert_allclose(scaled, (exact - exact.mean(0)) / np.sqrt(right), atol=2e-3)
+    theirs = np.asarray(jax.jit(statistics)(x)[1])
+    np.testing.assert_allclose(variance, theirs, rtol=2e-5)
+    same = (
+        baechi.jit(statistics, machine=each, splits="canonical:3", **QUICK)
+        for each in ("host:1", machine)
+    )
+    np.testing.assert_array_equal(*(np.asarray(each(x)[1]) for each in same))
+
+
 def test_layers_that_gain_are_in_pieces_and_others_whole(tmp_path):
     """A wide layer, and narrow ones whose statistics take longer than they do."""
     machine = on_links(2, 200_000, tmp_path)

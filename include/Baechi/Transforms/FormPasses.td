@@ -71,6 +71,11 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     pieces read what all of them are made into, as the statistics of a batch
     normalisation, they meet: a remark (`pieces-meet`) says where.
 
+    With `merge-moments`, and where devices share no memory, a sum and the sum of
+    the squares of what is centred on its mean, as those of a batch
+    normalisation, are one message: each piece sums up the squares about its own
+    mean, and pairs are merged (Chan, Golub, LeVeque, 1979).
+
     With `stored` an argument that is read in the same pieces by all that reads
     it, and whose next value (`baechi.updated_by`) is made in them, becomes an
     argument a piece, with `baechi.piece`; results likewise. A compiled program
@@ -121,6 +126,9 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     Option<"sentPercent", "sent-percent", "unsigned", "100",
            "of the time that pieces send each other something over links, what "
            "is expected not to overlap with what is computed">,
+    Option<"mergeMoments", "merge-moments", "bool", "false",
+           "over links the sums of a mean and of its variance are sent in one "
+           "message, each piece's about its own mean">,
     Option<"stored", "stored", "bool", "false",
            "arguments and results are stored in pieces where nothing reads "
            "them whole">

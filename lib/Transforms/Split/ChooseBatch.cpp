@@ -106,6 +106,10 @@ Likeness likeness(func::FuncOp step, const Cut &cut, const Owners &owners) {
 }
 } // namespace
 
+bool split::isOfState(func::FuncOp step, const Cut &cut) {
+  return likeness(step, cut, ownersOfResults(step)) == OfState;
+}
+
 std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
                                       const Estimate &estimate,
                                       const PlanOptions &options,

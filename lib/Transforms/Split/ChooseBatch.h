@@ -23,6 +23,10 @@ std::optional<Cut> chooseBatch(const SplitPlan &plan, mlir::func::FuncOp step,
                                const Estimate &estimate,
                                const PlanOptions &options, double leastNs);
 
+/// Whether \p cut goes through parameters, or other arguments that come back,
+/// and is no batch that has a state.
+bool isOfState(mlir::func::FuncOp step, const Cut &cut);
+
 /// Why there are no replicas: what is cut best does not divide, or nothing is.
 llvm::LogicalResult refuseReplicas(mlir::func::FuncOp step,
                                    const Estimate &estimate,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ChooseCuts.h"
+#include "ChooseBatch.h"
 #include "LeastLost.h"
 #include "Seeds.h"
 
@@ -17,6 +18,9 @@ using namespace baechi::split;
 /// The heaviest operations that are not cut yet are looked at in each round.
 static constexpr size_t kOperations = 8;
 static constexpr unsigned kMostCuts = 512;
+/// What pieces of a batch save at least, of what those of features do: some
+/// other input of a step is not taken for it.
+static constexpr double kLeastOfBatch = 0.5;
 
 void split::commit(SplitPlan &plan, Cut cut) {
   for (const auto &[op, how] : cut.operations)
@@ -89,15 +93,34 @@ static std::optional<Cut> chooseLargest(const SplitPlan &plan,
   return best;
 }
 
-void split::chooseCuts(SplitPlan &plan, const Estimate &estimate,
-                       const PlanOptions &options) {
+/// The first class of micro-batches that was found, \p largest, or the batch:
+/// features of a layer may save more, but are no part of what a step is given.
+static Cut preferBatch(Cut largest, const SplitPlan &plan, func::FuncOp step,
+                       const Estimate &estimate, const PlanOptions &options) {
+  bool isFirst =
+      llvm::all_of(plan.cuts, [](const Cut &cut) { return cut.isApart; });
+  if (!isFirst || !isOfState(step, largest))
+    return largest;
+  std::optional<Cut> batch =
+      chooseBatch(plan, step, estimate, options, /*leastNs=*/0);
+  return batch && estimate.savedNs(*batch) >=
+                      kLeastOfBatch * estimate.savedNs(largest)
+             ? std::move(*batch)
+             : std::move(largest);
+}
+
+void split::chooseCuts(SplitPlan &plan, func::FuncOp step,
+                       const Estimate &estimate, const PlanOptions &options) {
   SplitPlan before = plan;
   double saved = 0;
-  while (plan.cuts.size() < kMostCuts)
-    if (std::optional<Cut> best = chooseLargest(plan, estimate, options, saved))
-      commit(plan, std::move(*best));
-    else
+  while (plan.cuts.size() < kMostCuts) {
+    std::optional<Cut> best = chooseLargest(plan, estimate, options, saved);
+    if (!best)
       break;
+    commit(plan, options.chained ? preferBatch(std::move(*best), plan, step,
+                                               estimate, options)
+                                 : std::move(*best));
+  }
   if (options.largestFirst || options.chained || !estimate.isMemoryShared())
     return;
   if (std::optional<SplitPlan> other =

@@ -19,9 +19,10 @@ void commit(SplitPlan &plan, Cut cut);
 /// Cuts the class that saves the most, and again of what is left, until none
 /// saves anything. Where devices share memory, and unless options.largestFirst,
 /// other plans are looked at, too (cutLeastLost), and the one that saves the
-/// most is taken.
-void chooseCuts(SplitPlan &plan, const Estimate &estimate,
-                const PlanOptions &options);
+/// most is taken. Micro-batches are cut along the batch, where it is about as
+/// heavy as what saves the most.
+void chooseCuts(SplitPlan &plan, mlir::func::FuncOp step,
+                const Estimate &estimate, const PlanOptions &options);
 
 /// Every operation that is not cut yet, along the first loop or dimension that
 /// can be; which comes first is another from operation to operation.

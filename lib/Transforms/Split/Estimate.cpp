@@ -87,7 +87,7 @@ Estimate::Estimate(func::FuncOp step, const PlanOptions &options)
     : roofline(defaultRooflines().front()) {
   if (options.stored)
     stored.emplace(step);
-  exchange = Exchange::of(step, options.sentShare);
+  exchange = Exchange::of(step, options.sentShare, options.mergeMoments);
   std::string kind = kindFor(step);
   for (const Roofline &known : defaultRooflines())
     if (known.kind == kind)

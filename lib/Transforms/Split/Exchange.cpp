@@ -9,6 +9,7 @@
 #include "Exchange.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include "Moments.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -30,7 +31,8 @@ std::string split::kindFor(func::FuncOp step) {
   return "host";
 }
 
-std::optional<Exchange> Exchange::of(func::FuncOp step, double share) {
+std::optional<Exchange> Exchange::of(func::FuncOp step, double share,
+                                     bool mergesMoments) {
   std::optional<placement::Machine> machine = machineFor(step);
   if (!machine)
     return std::nullopt;
@@ -51,6 +53,13 @@ std::optional<Exchange> Exchange::of(func::FuncOp step, double share) {
   exchange.nsPerByte /= links;
   exchange.model = machine->linkModel;
   exchange.share = share;
+  if (!mergesMoments)
+    return exchange;
+  for (Operation &op : step.front().without_terminator())
+    if (std::optional<Moments> moments = momentsOf(&op))
+      if (bytesOf(op.getResult(0).getType()) <=
+          double(exchange.bytesOfLatency()))
+        exchange.sumOfSquares[&op] = moments->sum;
   return exchange;
 }
 
@@ -151,11 +160,16 @@ double Exchange::sentToAllNs(Value whole, double pieces) const {
   return timeNs(pieces - 1, bytesOf(whole.getType()), pieces);
 }
 
+bool Exchange::isSentBefore(Operation *op, const Cut &cut) const {
+  Operation *sum = sumOfSquares.lookup(op);
+  return sum && !cut.chained && cut.operations.contains(sum);
+}
+
 double Exchange::sentByNs(Operation *op, const OperationCut &how,
                           const Cut &cut) const {
   double pieces = double(cut.sizes.size()), others = pieces - 1, ns = 0;
   // Partial results, to one of the devices.
-  if (how.kind != OperationCut::Kind::Parallel)
+  if (how.kind != OperationCut::Kind::Parallel && !isSentBefore(op, cut))
     for (Value partial : op->getResults())
       if (!cut.staysPartial(partial))
         ns += timeNs(others, bytesOf(partial.getType()), pieces);

@@ -19,8 +19,10 @@ class Exchange {
 public:
   /// The means over the links; none where there is no machine, it has no links,
   /// or one of them lends. \p share: of the time that is sent, what nothing is
-  /// computed in; the rest costs nothing.
-  static std::optional<Exchange> of(mlir::func::FuncOp step, double share = 1);
+  /// computed in; the rest costs nothing. \p mergesMoments: as
+  /// `PlanOptions::mergeMoments`.
+  static std::optional<Exchange> of(mlir::func::FuncOp step, double share = 1,
+                                    bool mergesMoments = false);
 
   /// Where the pieces of \p cut run on devices of their own. What is stored in
   /// pieces is not sent, nor what only pieces of the cut make and read.
@@ -60,6 +62,12 @@ private:
   void addSources(mlir::Value value, const Cut &cut, unsigned longest,
                   llvm::SetVector<mlir::Value> &sources) const;
 
+  /// Whether the partial results of \p op, a sum of squares, are in the message
+  /// with those of their mean, which takes no longer.
+  bool isSentBefore(mlir::Operation *op, const Cut &cut) const;
+
+  /// The sum of each sum of squares of a step that one message has (Moments.h).
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> sumOfSquares;
   double latencyNs = 0;
   double nsPerByte = 0;
   double share = 1;

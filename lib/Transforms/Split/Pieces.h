@@ -72,6 +72,11 @@ public:
   /// their order.
   void setPartials(mlir::Value value, llvm::ArrayRef<mlir::Value> partials,
                    mlir::Operation *combiner, bool chained);
+  /// The \p sums of the partial results of \p value, a small one, for each
+  /// piece.
+  void setSums(mlir::Value value, llvm::ArrayRef<mlir::Value> sums) {
+    repeated[value].assign(sums.begin(), sums.end());
+  }
   /// All that reads \p value reads it in the same pieces.
   void setJoinedInPieces(mlir::Value value) { joinedInPieces.insert(value); }
   /// \p value is \p whole, as pieces that follow each other made it.

@@ -10,6 +10,7 @@
 #include "Baechi/Transforms/Passes.h"
 #include "Describe.h"
 #include "Exchange.h"
+#include "Moments.h"
 #include "Pieces.h"
 #include "Storage.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,6 +37,9 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
       for (Value result : op->getResults())
         if (plan.isJoinedInPieces(result))
           table.setJoinedInPieces(result);
+  llvm::DenseMap<Operation *, Moments> moments =
+      mergedMoments(plan, repeatedBytes);
+  llvm::DenseSet<Operation *> made; // before their turn
   SmallVector<Operation *> gone;
   for (Operation &op :
        llvm::make_early_inc_range(step.front().without_terminator())) {
@@ -43,7 +47,13 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
     auto found = plan.cutOf.find(&op);
     if (found != plan.cutOf.end()) {
       gone.push_back(&op);
-      makePieces(builder, &op, plan.cuts[found->second], table);
+      const Cut &cut = plan.cuts[found->second];
+      if (auto both = moments.find(&op); both != moments.end()) {
+        makeMoments(builder, both->second, cut, table);
+        made.insert(both->second.squares);
+      } else if (!made.contains(&op)) {
+        makePieces(builder, &op, cut, table);
+      }
       continue;
     }
     if (plan.isPaddedInParts(&op)) {
@@ -128,6 +138,7 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.stored = stored;
     options.largestFirst = largestFirst;
     options.sentShare = double(sentPercent) / 100;
+    options.mergeMoments = mergeMoments;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan))
       return signalPassFailure();

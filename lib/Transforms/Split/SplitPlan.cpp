@@ -184,6 +184,7 @@ FailureOr<func::FuncOp> split::findStepToStore(ModuleOp module) {
 FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;
+  plan.mergeMoments = options.mergeMoments;
   PlanOptions asked = options;
   if (options.ordered)
     asked.reductions = asked.chained = asked.ordered = false;
@@ -203,7 +204,7 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                                  estimate.leastGainNs()))
       commit(plan, std::move(*next));
   else
-    chooseCuts(plan, estimate, options);
+    chooseCuts(plan, step, estimate, options);
   if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
   if (options.chained &&

@@ -53,6 +53,8 @@ struct SplitPlan {
   llvm::DenseMap<mlir::Operation *, unsigned> cutOf;
   /// A person wants them whole.
   llvm::DenseSet<mlir::Operation *> kept;
+  /// Means and variances are sent in one message (Moments.h).
+  bool mergeMoments = false;
   /// The first class that was chosen is the one that saves the most, alone.
   bool isLargestFirst = true;
 
@@ -92,6 +94,8 @@ struct PlanOptions {
   bool largestFirst = false;
   /// Of the time that pieces send each other something, what counts.
   double sentShare = 1;
+  /// Means and variances are sent in one message (Moments.h).
+  bool mergeMoments = false;
   /// What is chosen divides into equal pieces.
   bool even = false;
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one

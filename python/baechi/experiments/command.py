@@ -79,6 +79,13 @@ def _parser() -> argparse.ArgumentParser:
         help="what each placer that learns may spend (default: %(default)s)",
     )
     parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        metavar="N",
+        help="pieces: begin no further way of a model and machine after so many seconds; what was "
+        "made is kept, and the same command goes on from there",
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="bosen with little data and two passes, as a trial"
     )
     parser.add_argument(
@@ -106,6 +113,16 @@ def _budget(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of evaluations: 1 to 2^31 - 1")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds: 0 to 10^6")
+    return seconds
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -159,6 +176,7 @@ def _run(options: argparse.Namespace) -> list[Table]:
             options.placers or _by_default(options.experiment),
             progress,
             options.evaluations,
+            options.seconds,
         )
         made = [_by_model(make, setting, options.output) for make in _tables(options)]
     return _published(options.output, made, machine.description)

@@ -37,6 +37,7 @@ class Setting:
     placers: Sequence[str]
     tell: Callable[[str], object]  # what is being done, before every part of it
     evaluations: int = EVALUATIONS  # for each placer that learns
+    seconds: float | None = None  # for each model of `pieces`
 
 
 # What the grouping steps of baechi-place are switched to, one after the other.
