@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 using namespace baechi::placement;
 using namespace baechi::placement::test;
@@ -103,6 +104,48 @@ TEST_P(Invariance, BetterMachinesAreNotWorse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Invariance, testing::Range(0u, 30u));
+
+/// Layers that read two of the layer before, more operators than are placed on
+/// every weaker machine.
+Problem manyOperators() {
+  Problem problem;
+  problem.machine = makeMachine(4);
+  constexpr int32_t width = 6, layers = 200;
+  for (int32_t i = 0; i < width * layers; ++i) {
+    int64_t time = 20 + i * 37 % 200, bytes = i * 53 % 100;
+    problem.graph.ops.push_back(makeOp("n" + std::to_string(i), time, {bytes}));
+    if (i < width)
+      continue;
+    int32_t column = i % width, before = i - column - width;
+    problem.graph.edges.push_back({before + column, 0, i});
+    problem.graph.edges.push_back(
+        {before + (column + 1 + i / width % 2) % width, 0, i});
+  }
+  return problem;
+}
+
+TEST(Links, ThatDoMoreAreNeverWorseThanSequentialOnes) {
+  Problem problem = manyOperators();
+  PlaceOptions few;
+  few.budget = Budget::ofEvaluations(20);
+  problem.machine.linkModel = LinkModel::Sequential;
+  PlaceResult sequential = place(problem, few);
+  ASSERT_TRUE(sequential.placement) << sequential.error;
+  for (LinkModel more :
+       {LinkModel::Duplex, LinkModel::Parallel, LinkModel::Unlimited}) {
+    problem.machine.linkModel = more;
+    PlaceResult result = place(problem, few);
+    ASSERT_TRUE(result.placement) << result.error;
+    EXPECT_LE(result.placement->makespanNs, sequential.placement->makespanNs);
+    // By construction, not by luck.
+    auto isTheirs = [&](const Candidate &candidate) {
+      return candidate.name == "sequential links" &&
+             candidate.makespanNs == sequential.placement->makespanNs;
+    };
+    EXPECT_TRUE(std::any_of(result.candidates.begin(), result.candidates.end(),
+                            isTheirs));
+  }
+}
 
 TEST(DeviceOrder, ByKindMemoryPinsAndLinks) {
   Problem problem;

@@ -17,6 +17,13 @@ using namespace baechi::placement::grouping;
 
 namespace {
 
+/// How many nodes \p forEach visits.
+template <typename ForEach> size_t countOf(ForEach forEach) {
+  size_t count = 0;
+  forEach([&](int32_t) { ++count; });
+  return count;
+}
+
 class Fuser {
 public:
   Fuser(const Model &model, const std::vector<Unit> &unitOf, double delayShare);
@@ -39,7 +46,7 @@ private:
   int searchLimit;
 
   const Model &model;
-  const std::vector<Unit> &unitOf;
+  std::vector<Unit> group; ///< of each node
   DisjointSets sets;
   std::vector<int32_t> position;
   std::vector<int64_t> time; ///< of the set that a node names
@@ -53,14 +60,18 @@ private:
 Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf,
              double delayShare)
     : searchLimit(model.numNodes > manyNodes ? 100 : 1000), model(model),
-      unitOf(unitOf), sets(model.numNodes), position(model.numNodes),
+      group(model.numNodes), sets(model.numNodes), position(model.numNodes),
       next(model.numNodes), previous(model.numNodes), mark(model.numNodes, 0) {
   for (int32_t k = 0; k < model.numNodes; ++k)
     position[model.order[k]] = k;
   int64_t total = 0;
   for (int32_t i = 0; i < model.numNodes; ++i) {
+    group[i] = unitOf[model.unit[i]];
     time.push_back(model.meanTime(i));
     total += time.back();
+    next[i].reserve(countOf([&](auto visit) { model.forEachUser(i, visit); }));
+    previous[i].reserve(
+        countOf([&](auto visit) { model.forEachSource(i, visit); }));
   }
   shortTime = static_cast<int64_t>(static_cast<double>(total) * delayShare);
   for (int32_t i = 0; i < model.numNodes; ++i)
@@ -74,10 +85,10 @@ Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf,
 /// all its operands are there: other units would wait for \p b, or \p a would
 /// wait for them. True when that is not short.
 bool Fuser::delays(int32_t a, int32_t b) {
-  Unit own = unitOf[model.unit[a]];
+  Unit own = group[a];
   auto meets = [&](const std::vector<int32_t> &list) {
     return std::any_of(list.begin(), list.end(), [&](int32_t entry) {
-      return unitOf[model.unit[sets.find(entry)]] != own;
+      return group[entry] != own; // contracted nodes are of one group
     });
   };
   return (time[b] > shortTime && meets(next[a])) ||
@@ -182,7 +193,7 @@ void Fuser::run() {
     bool changed = false;
     for (int32_t i : model.order)
       model.forEachUser(i, [&](int32_t user) {
-        if (unitOf[model.unit[i]] == unitOf[model.unit[user]])
+        if (group[i] == group[user])
           changed |= contract(i, user);
       });
     if (!changed)

@@ -31,19 +31,22 @@ bool baechi::placement::memory::scheduleWithin(
     Schedule tried;
     if (scheduler.run(device, options, &tried) == never)
       return;
-    if (tried.makespan < schedule.makespan &&
-        (!memoryMatters ||
+    if (!memoryMatters ||
+        (tried.makespan < schedule.makespan &&
          excessOf(model, schedulePeaks(model, device, tried)) == 0))
-      schedule = tried;
-    if (tried.makespan < fastest.makespan)
+      schedule = std::move(tried);
+    else if (tried.makespan < fastest.makespan)
       fastest = std::move(tried);
   };
   attempt({});
-  if (fastest.makespan == never)
+  if (schedule.makespan == never && fastest.makespan == never)
     return false; // two devices that must talk cannot
   for (const auto &priority : priorities) {
     Scheduler::Options options;
     options.priority = priority;
+    // Once one fits, the others are of interest where they are shorter.
+    if (schedule.makespan != never)
+      options.cutoff = schedule.makespan - 1;
     attempt(options);
   }
   if (schedule.makespan != never)

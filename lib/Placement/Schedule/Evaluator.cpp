@@ -14,13 +14,17 @@
 
 using namespace baechi::placement;
 
+/// A model of so many nodes is not held by caches.
+static constexpr int32_t manyNodes = 30'000;
+
 Evaluator::Evaluator(const Model &model)
     : model(model), nodes(model.numNodes), devices(model.numDevices),
-      classes(model.numClasses), on(nodes), tail(nodes), shifted(nodes),
-      rankOf(nodes), byRank(nodes), scratch(nodes), workLeft(devices),
-      ready(devices, RankSet(model.numNodes)), nodeEnds(devices),
-      nodeOn(devices), queued(static_cast<size_t>(devices) * devices),
-      links(*model.machine), wanted(devices, -1) {
+      classes(model.numClasses), isLarge(nodes >= manyNodes), states(nodes),
+      tail(nodes), shifted(nodes), byRank(nodes), scratch(nodes),
+      workLeft(devices), ready(devices, RankSet(model.numNodes)),
+      nodeEnds(devices), nodeOn(devices),
+      queued(static_cast<size_t>(devices) * devices), links(*model.machine),
+      wanted(devices, -1) {
   std::vector<int32_t> position(nodes);
   tensorAt.assign(model.numTensors, -1);
   for (int32_t k = 0; k < nodes; ++k)
@@ -106,7 +110,7 @@ void Evaluator::rank() {
     from = &to;
   }
   for (int32_t k = 0; k < nodes; ++k)
-    rankOf[byRank[k]] = k;
+    states[byRank[k]].rank = k;
 }
 
 /// The time of a tensor's transfers from one device to another; `never` when no
@@ -125,13 +129,13 @@ bool Evaluator::prepare(std::span<const int32_t> device,
                         std::span<const int64_t> offset, int64_t cutoff) {
   std::fill(workLeft.begin(), workLeft.end(), 0);
   for (int32_t i = 0; i < nodes; ++i)
-    on[i] = device[unit[i]];
+    states[i] = {device[unit[i]], needs[i], 0};
   for (int32_t i = nodes; i-- > 0;) {
-    int32_t d = on[i];
+    int32_t d = states[i].on;
     int64_t longest = 0;
     for (int32_t t = tensorOf[i]; t < tensorOf[i + 1]; ++t)
       for (int32_t k = userOf[t]; k < userOf[t + 1]; ++k) {
-        int32_t user = users[k], e = on[user];
+        int32_t user = users[k], e = states[user].on;
         int64_t path = tail[user];
         if (e != d) {
           int64_t ns = wayNs(t, d, e);
@@ -142,7 +146,7 @@ bool Evaluator::prepare(std::span<const int32_t> device,
         longest = std::max(longest, path);
       }
     for (int32_t k = controlOf[i]; k < controlOf[i + 1]; ++k) {
-      int32_t user = controls[k], e = on[user];
+      int32_t user = controls[k], e = states[user].on;
       int64_t path = tail[user];
       if (e != d) {
         if (!model.linked(d, e))
@@ -168,7 +172,6 @@ bool Evaluator::prepare(std::span<const int32_t> device,
   }
   rank();
 
-  waiting = needs;
   for (RankSet &set : ready)
     set.clear();
   for (int32_t pair : pairs)
@@ -181,9 +184,9 @@ bool Evaluator::prepare(std::span<const int32_t> device,
   links.clear();
   now = 0;
   requested = false;
-  for (int32_t i = 0; i < nodes; ++i)
-    if (waiting[i] == 0)
-      ready[on[i]].insert(rankOf[i]);
+  for (const State &state : states)
+    if (state.waiting == 0)
+      ready[state.on].insert(state.rank);
   if (record) {
     record->start.assign(nodes, 0);
     record->transfers.clear();
@@ -192,9 +195,23 @@ bool Evaluator::prepare(std::span<const int32_t> device,
 }
 
 inline void Evaluator::arrive(int32_t node) {
-  if (--waiting[node] > 0)
-    return;
-  ready[on[node]].insert(rankOf[node]);
+  State &state = states[node];
+  if (--state.waiting == 0)
+    ready[state.on].insert(state.rank);
+}
+
+/// The processor may bring what will be asked of a node that starts soon.
+inline void Evaluator::fetch(int32_t node) const {
+  __builtin_prefetch(&tail[node]);
+  __builtin_prefetch(&tensorOf[node]);
+  __builtin_prefetch(&time[static_cast<size_t>(node) * model.numKinds]);
+}
+
+/// The same for a node's users, while it runs.
+inline void Evaluator::fetchUsers(int32_t node) const {
+  int32_t end = userOf[tensorOf[node + 1]];
+  for (int32_t k = userOf[tensorOf[node]]; k < end; ++k)
+    __builtin_prefetch(&states[users[k]], /*rw=*/1);
 }
 
 inline void Evaluator::want(int32_t to, int64_t rank) {
@@ -220,9 +237,9 @@ inline void Evaluator::request(int32_t tensor, int32_t from) {
 
 /// The tensor is on \p at: the copies that are made from there.
 void Evaluator::passOn(int32_t tensor, int32_t at) {
-  int32_t home = on[producer[tensor]];
+  int32_t home = states[producer[tensor]].on;
   for (int32_t k = userOf[tensor]; k < userOf[tensor + 1]; ++k)
-    if (int32_t next = model.hopAfter(at, home, on[users[k]]); next >= 0)
+    if (int32_t next = model.hopAfter(at, home, states[users[k]].on); next >= 0)
       want(next, urgency[users[k]]);
   request(tensor, at);
 }
@@ -259,7 +276,7 @@ template <LinkModel linkModel> bool Evaluator::startTransfers(int64_t cutoff) {
     int64_t end = now + transferNs(tensor, from, to);
     if (cutoff != never)
       for (int32_t k = userOf[tensor]; k < userOf[tensor + 1]; ++k)
-        if (on[users[k]] == to && end > cutoff - tail[users[k]])
+        if (states[users[k]].on == to && end > cutoff - tail[users[k]])
           return false;
     links.set(linkModel, from, to, true);
     auto slot = static_cast<int32_t>(flights.size());
@@ -282,7 +299,7 @@ void Evaluator::finishNode(int32_t d) {
   nodeEnds[d] = never;
   for (int32_t t = tensorOf[node]; t < tensorOf[node + 1]; ++t) {
     for (int32_t k = userOf[t]; k < userOf[t + 1]; ++k) {
-      int32_t user = users[k], e = on[user];
+      int32_t user = users[k], e = states[user].on;
       if (e == d)
         arrive(user);
       else if (!model.lacksLinks)
@@ -293,12 +310,12 @@ void Evaluator::finishNode(int32_t d) {
     request(t, d);
   }
   for (int32_t k = controlOf[node]; k < controlOf[node + 1]; ++k) {
-    int32_t user = controls[k];
-    if (on[user] == d) {
+    int32_t user = controls[k], e = states[user].on;
+    if (e == d) {
       arrive(user);
       continue;
     }
-    events.push_back({now + model.latencyNs(d, on[user]), ~user});
+    events.push_back({now + model.latencyNs(d, e), ~user});
     std::push_heap(events.begin(), events.end());
   }
 }
@@ -309,7 +326,7 @@ template <LinkModel linkModel> void Evaluator::finishFlight(int32_t slot) {
   links.set(linkModel, from, to, false);
   requested = true;
   for (int32_t k = userOf[tensor]; k < userOf[tensor + 1]; ++k)
-    if (on[users[k]] == to)
+    if (states[users[k]].on == to)
       arrive(users[k]);
   if (model.lacksLinks)
     passOn(tensor, to);
@@ -325,6 +342,11 @@ template <LinkModel linkModel> int64_t Evaluator::simulate(int64_t cutoff) {
         int32_t node = byRank[ready[d].takeSmallest()];
         if (now > cutoff - tail[node] || now > cutoff - workLeft[d])
           return never;
+        if (isLarge) {
+          fetchUsers(node);
+          if (!ready[d].empty())
+            fetch(byRank[ready[d].smallest()]);
+        }
         int64_t ns = timeOf(node, d);
         workLeft[d] -= ns;
         nodeOn[d] = node;

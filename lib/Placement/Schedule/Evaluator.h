@@ -50,6 +50,13 @@ private:
   struct Flight {
     int32_t tensor, from, to;
   };
+  /// What is asked together of a node that something arrives for: in large
+  /// models each question is a line of memory that no cache holds.
+  struct alignas(16) State {
+    int32_t on;      ///< its device
+    int32_t waiting; ///< sources that are not there yet
+    int32_t rank;    ///< by urgency, the most urgent first
+  };
 
   Key keyOf(int64_t urgency, int32_t id) const {
     auto high = static_cast<uint64_t>(std::max<int64_t>(urgency, 0)) >> shift;
@@ -74,6 +81,8 @@ private:
   void finishNode(int32_t d);
   template <LinkModel linkModel> void finishFlight(int32_t slot);
   void arrive(int32_t node);
+  void fetch(int32_t node) const;
+  void fetchUsers(int32_t node) const;
   int64_t wayNs(int32_t tensor, int32_t from, int32_t to) const;
   void want(int32_t to, int64_t rank);
   void request(int32_t tensor, int32_t from);
@@ -83,6 +92,7 @@ private:
   // node together.
   const Model &model;
   int32_t nodes, devices, classes;
+  bool isLarge; ///< caches do not hold it
   int idBits, shift;
   uint64_t idMask;
   std::vector<int32_t> unit;
@@ -99,15 +109,13 @@ private:
   std::vector<int32_t> tensorAt;               ///< the model's tensor -> ours
 
   // One run.
-  std::vector<int32_t> on;      ///< node -> device
+  std::vector<State> states;    ///< per node
   std::vector<int64_t> tail;    ///< longest path to the end
   std::vector<int64_t> shifted; ///< tails plus offsets
   const int64_t *urgency = nullptr;
-  std::vector<int32_t> rankOf; ///< node -> rank, the most urgent first
-  std::vector<int32_t> byRank; ///< and back
+  std::vector<int32_t> byRank; ///< nodes, the most urgent first
   std::vector<int32_t> byModelNode, scratch;
   std::vector<std::array<int32_t, radix>> counts;
-  std::vector<int32_t> waiting;
   std::vector<int64_t> workLeft;
   std::vector<RankSet> ready;           ///< per device, ranks of nodes
   std::vector<int64_t> nodeEnds;        ///< per device; `never`: idle

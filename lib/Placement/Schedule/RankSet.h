@@ -36,17 +36,24 @@ public:
     middle[r >> 12] |= bit(r >> 6);
     high[r >> 18] |= bit(r >> 12);
   }
-  /// Removes the smallest; the set is not empty.
-  int32_t takeSmallest() {
+  /// The smallest; the set is not empty.
+  int32_t smallest() const {
     uint32_t h = 0;
     while (!high[h])
       ++h;
     uint32_t m = h << 6 | static_cast<uint32_t>(std::countr_zero(high[h]));
     uint32_t l = m << 6 | static_cast<uint32_t>(std::countr_zero(middle[m]));
-    uint32_t r = l << 6 | static_cast<uint32_t>(std::countr_zero(low[l]));
+    return static_cast<int32_t>(
+        l << 6 | static_cast<uint32_t>(std::countr_zero(low[l])));
+  }
+  /// Removes it.
+  int32_t takeSmallest() {
+    int32_t rank = smallest();
+    auto r = static_cast<uint32_t>(rank);
+    uint32_t l = r >> 6, m = r >> 12, h = r >> 18;
     if ((low[l] &= low[l] - 1) == 0 && (middle[m] &= middle[m] - 1) == 0)
       high[h] &= high[h] - 1;
-    return static_cast<int32_t>(r);
+    return rank;
   }
   void clear() {
     low.assign(low.size(), 0);

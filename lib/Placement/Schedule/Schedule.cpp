@@ -14,7 +14,8 @@ using namespace baechi::placement;
 
 Scheduler::Scheduler(const Model &model)
     : model(model), numDevices(model.numDevices), needs(model.numNodes, 0),
-      tail(model.numNodes), readyNodes(model.numDevices),
+      tail(model.numNodes), states(model.numNodes),
+      readyNodes(model.numDevices),
       readyTransfers(static_cast<size_t>(model.numDevices) * model.numDevices),
       links(*model.machine), wanted(model.numDevices, -1) {
   for (int32_t i = 0; i < model.numNodes; ++i)
@@ -54,15 +55,10 @@ bool Scheduler::computeTails(const Assignment &device) {
 }
 
 void Scheduler::reset(const Assignment &device, const Options &options) {
-  assigned = &device;
   cutoff = options.cutoff;
   beyond = false;
   now = 0;
   left = model.numNodes;
-  waiting = needs;
-  priority = options.priority;
-  if (priority.empty())
-    priority = tail;
   for (auto &heap : readyNodes)
     heap.clear();
   for (int32_t pair : pendingPairs)
@@ -70,8 +66,13 @@ void Scheduler::reset(const Assignment &device, const Options &options) {
   pendingPairs.clear();
   nodeRunning.assign(numDevices, 0);
   workLeft.assign(numDevices, 0);
-  for (int32_t i = 0; i < model.numNodes; ++i)
+  std::span<const int64_t> priority = options.priority;
+  if (priority.empty())
+    priority = tail;
+  for (int32_t i = 0; i < model.numNodes; ++i) {
     workLeft[device[i]] += model.timeOf(i, device[i]);
+    states[i] = {priority[i], device[i], needs[i]};
+  }
   running.clear();
   freeSlots.clear();
   events.clear();
@@ -90,11 +91,21 @@ void Scheduler::push(Event event) {
 
 /// One of the things that \p node waits for is there.
 void Scheduler::arrive(int32_t node) {
-  if (--waiting[node] > 0)
+  State &state = states[node];
+  if (--state.waiting > 0)
     return;
-  auto &heap = readyNodes[(*assigned)[node]];
-  heap.push_back({priority[node], node});
+  auto &heap = readyNodes[state.on];
+  heap.push_back({state.priority, node});
   std::push_heap(heap.begin(), heap.end());
+}
+
+/// The processor may bring what will be asked of a node's users while others
+/// run.
+void Scheduler::fetchUsers(int32_t node) const {
+  auto [begin, end] = model.tensorsOf(node);
+  for (int32_t t = begin; t < end; ++t)
+    for (int32_t user : model.users[t])
+      __builtin_prefetch(&states[user], /*rw=*/1);
 }
 
 void Scheduler::want(int32_t to, int64_t rank) {
@@ -120,11 +131,10 @@ void Scheduler::requestCopies(int32_t tensor, int32_t from) {
 
 /// The tensor is on \p at: the copies that are made from there.
 void Scheduler::passOn(int32_t tensor, int32_t at) {
-  const Assignment &device = *assigned;
-  int32_t home = device[model.producer[tensor]];
+  int32_t home = states[model.producer[tensor]].on;
   for (int32_t user : model.users[tensor])
-    if (int32_t next = model.hopAfter(at, home, device[user]); next >= 0)
-      want(next, priority[user]);
+    if (int32_t next = model.hopAfter(at, home, states[user].on); next >= 0)
+      want(next, states[user].priority);
   requestCopies(tensor, at);
 }
 
@@ -185,6 +195,15 @@ void Scheduler::startNode(int32_t d) {
     return;
   }
   nodeRunning[d] = 1;
+  fetchUsers(i);
+  // What will be asked of the next one.
+  if (!heap.empty()) {
+    int32_t next = heap.front().id;
+    __builtin_prefetch(&tail[next]);
+    __builtin_prefetch(&model.firstTensor[next]);
+    __builtin_prefetch(
+        &model.kindTime[static_cast<size_t>(next) * model.numKinds]);
+  }
   int64_t ns = model.timeOf(i, d);
   workLeft[d] -= ns;
   push({now + ns, Kind::NodeEnds, i});
@@ -193,28 +212,27 @@ void Scheduler::startNode(int32_t d) {
 }
 
 void Scheduler::finishNode(int32_t node) {
-  const Assignment &device = *assigned;
-  int32_t d = device[node];
+  int32_t d = states[node].on;
   nodeRunning[d] = 0;
   --left;
   auto [begin, end] = model.tensorsOf(node);
   for (int32_t t = begin; t < end; ++t) {
     for (int32_t user : model.users[t]) {
-      int32_t e = device[user];
-      if (e == d)
+      const State &state = states[user];
+      if (state.on == d)
         arrive(user);
       else if (!model.lacksLinks)
-        want(e, priority[user]);
+        want(state.on, state.priority);
       else
-        want(model.hopAfter(d, d, e), priority[user]);
+        want(model.hopAfter(d, d, state.on), state.priority);
     }
     requestCopies(t, d);
   }
   for (int32_t user : model.controlUsers[node]) {
-    if (device[user] == d)
+    if (int32_t e = states[user].on; e == d)
       arrive(user);
     else
-      push({now + model.latencyNs(d, device[user]), Kind::SignalArrives, user});
+      push({now + model.latencyNs(d, e), Kind::SignalArrives, user});
   }
 }
 
@@ -224,7 +242,7 @@ void Scheduler::finishTransfer(int32_t slot) {
   links.set(model.machine->linkModel, from, to, false);
   transfersChanged = true;
   for (int32_t user : model.users[tensor])
-    if ((*assigned)[user] == to)
+    if (states[user].on == to)
       arrive(user);
   if (model.lacksLinks)
     passOn(tensor, to);
@@ -241,8 +259,8 @@ int64_t Scheduler::run(const Assignment &device, const Options &options,
         return never;
   reset(device, options);
   for (int32_t i = 0; i < model.numNodes; ++i)
-    if (waiting[i] == 0)
-      readyNodes[device[i]].push_back({priority[i], i});
+    if (states[i].waiting == 0)
+      readyNodes[device[i]].push_back({states[i].priority, i});
   for (auto &heap : readyNodes)
     std::make_heap(heap.begin(), heap.end());
   for (;;) {

@@ -84,10 +84,18 @@ private:
   struct Running {
     int32_t tensor, from, to;
   };
+  /// What is asked of a node together: in large models each question is a line
+  /// of memory that no cache holds.
+  struct State {
+    int64_t priority;
+    int32_t on;      ///< its device
+    int32_t waiting; ///< sources that are not there yet
+  };
 
   bool computeTails(const Assignment &device);
   void reset(const Assignment &device, const Options &options);
   void arrive(int32_t node);
+  void fetchUsers(int32_t node) const;
   void push(Event event);
   void want(int32_t to, int64_t priority);
   void requestCopies(int32_t tensor, int32_t from);
@@ -102,14 +110,12 @@ private:
   std::vector<int32_t> needs; ///< operands and control sources of each node
 
   // One run's state.
-  const Assignment *assigned = nullptr;
-  std::span<const int64_t> priority;
   Schedule *record = nullptr;
   int64_t now = 0;
   int64_t cutoff = never;
   int32_t left = 0;
   std::vector<int64_t> tail;
-  std::vector<int32_t> waiting;
+  std::vector<State> states;                      ///< per node
   std::vector<std::vector<Ready>> readyNodes;     ///< per device
   std::vector<uint8_t> nodeRunning;               ///< per device
   std::vector<int64_t> workLeft;                  ///< per device

@@ -24,9 +24,10 @@ using namespace baechi::placement::session;
 
 namespace {
 
-/// Graphs of up to so many operators are also placed on the weaker machines:
-/// larger ones have no time for the same candidates and search once more.
-constexpr size_t fewOperators = 1000;
+/// Graphs of up to so many operators are also placed on all weaker machines,
+/// those of up to `manyOperators` on the weakest: larger ones have no time for
+/// the same candidates and search once more.
+constexpr size_t fewOperators = 1000, manyOperators = 50'000;
 
 /// The same machine where its links can do less at a time, and a session on it.
 struct Weaker {
@@ -46,16 +47,17 @@ struct Weaker {
 };
 
 /// A session for every link model that allows less than the problem's, the
-/// least first.
+/// least first; for the least alone where there are more than few operators.
 std::deque<Weaker> weakerSessions(const Problem &problem,
                                   const PlaceOptions &options) {
   std::deque<Weaker> sessions;
-  if (problem.graph.ops.size() > fewOperators ||
+  if (problem.graph.ops.size() > manyOperators ||
       problem.machine.stagedThrough || problem.machine.devices.size() < 2)
     return sessions;
   for (LinkModel less : {LinkModel::Sequential, LinkModel::Duplex,
                          LinkModel::Parallel, LinkModel::Unlimited}) {
-    if (less == problem.machine.linkModel)
+    if (less == problem.machine.linkModel ||
+        (!sessions.empty() && problem.graph.ops.size() > fewOperators))
       break;
     sessions.emplace_back(problem, less, options);
   }
