@@ -147,6 +147,8 @@ def on_the_fake(call, module="test_torch_gpu"):
         f"import ctypes, gc, pathlib, {module}\n"
         f"{module}.{call}\n"
         "gc.collect()\n"
+        "from baechi.steps import gpu_memory\n"
+        "gpu_memory.release()\n"
         f"fake = ctypes.CDLL(str({module}.FAKE))\n"
         "fake.fakeCudaMisuse.restype = ctypes.c_char_p\n"
         "print('misuse:', fake.fakeCudaMisuse().decode() or 'none')"
