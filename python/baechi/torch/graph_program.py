@@ -152,8 +152,9 @@ class GraphProgram(Compiled[Program]):
                 progress.phase("import")
                 text = _text(self._traced, given, list(self._computed))
                 options = dataclasses.replace(self._options, pin=self._pins())
-                self._latest = Program(text, options)
-            refuse_hosts(self._home, self._latest.library.program["devices"])
+                program = Program(text, options)
+            refuse_hosts(self._home, program.library.program["devices"])
+            self._latest = program
             if self._traced.draws and self._home.type == "cuda":
                 tell_of_draws(self._home)
             for i in range(inputs, len(given) - len(self._traced.draws)):
