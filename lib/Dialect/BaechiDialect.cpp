@@ -152,7 +152,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
       name == D::kStash || name == kSimulatedNetwork || name == kMirror ||
-      name == kCopied || name == kJoined)
+      name == kCopied || name == kJoined || name == kCudaTogether)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == kBatched)
     return expectBatched(attr, emitError);
@@ -188,7 +188,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
        name == kKernelScratch || name == kCudaBlocks || name == kCudaProduct ||
-       name == kCudaConvolution || name == kEnds || name == kReplicas) &&
+       name == kCudaConvolution || name == kCudaTogether || name == kEnds ||
+       name == kReplicas) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
   if (auto function = dyn_cast<FunctionOpInterface>(op);

@@ -153,6 +153,7 @@ Compilation::form(const SplitChoice &choice, ModuleOp model) {
   products.math = asked.cudaMath;
   products.convolutions = asked.cudaConvolutions;
   products.biases = !hasDeviceOf("host");
+  products.updates = target.devices.size() == 1 && !asked.asksByNames();
   OwningOpRef<ModuleOp> copy = model.clone();
   // What is cut depends on what sending takes, but where results must not
   // depend on the machine.

@@ -158,6 +158,8 @@ Measurement Execution::measurement() const {
       mean.replayed && fastestStep.wallNs > 0 && program().devices.size() > 1
           ? mean.medianNs() / double(fastestStep.wallNs)
           : 1;
+  for (size_t device = 0; device < program().devices.size(); ++device)
+    mean.besideArena.push_back(session->besideArena(device));
   for (double &busy : mean.busyNs)
     busy *= share / double(std::max<size_t>(1, timedSteps));
   return mean;

@@ -199,6 +199,10 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  placement::bytesText(residentBytes[i], 2).c_str(),
                  placement::bytesText(measured.sentBytes[i], 2).c_str(),
                  placement::bytesText(measured.lentBytes[i], 2).c_str());
+  for (auto [device, bytes] : llvm::zip(program.devices, measured.besideArena))
+    if (bytes > 0)
+      os << device.name << "'s GPU holds " << placement::bytesText(bytes, 2)
+         << " beside the arenas, for code, graphs and libraries\n";
   os << "\n";
   printFurthest(os, *this);
   if (!losses.empty()) {
@@ -267,6 +271,7 @@ json::Object RunReport::toJson() const {
         {"busy_percent", percent(measured.busyNs[i], measured.meanNs())},
         {"planned_busy_percent", percent(plannedBusyNs(device), predictedNs())},
         {"peak_bytes", device.arenaBytes},
+        {"beside_arena_bytes", measured.besideArena[i]},
         {"resident_bytes", residentBytes[i]},
         {"limit_bytes", device.memory},
         {"sent_bytes", measured.sentBytes[i]},

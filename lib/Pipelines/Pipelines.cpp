@@ -83,6 +83,7 @@ void baechi::populateOutlining(OpPassManager &manager,
     options.math = products->math;
     options.workspace = products->workspaceBytes;
     options.biases = products->biases;
+    options.updates = products->updates;
     options.convolutions = products->convolutions;
     manager.addPass(createCudaProducts(options));
   }
@@ -131,11 +132,14 @@ void baechi::buildPlanPipeline(OpPassManager &manager) {
   addPlanPasses(manager);
 }
 
-static bool hasOnlyGpus(const std::string &spec) {
+/// How many GPUs the machine is; 0 where it has other devices, too.
+static size_t countOnlyGpus(const std::string &spec) {
   placement::Machine machine;
-  return placement::readMachineSpec(spec, machine).empty() &&
-         llvm::all_of(machine.devices,
-                      [](auto &device) { return device.kind == "cuda"; });
+  bool areGpus = placement::readMachineSpec(spec, machine).empty() &&
+                 llvm::all_of(machine.devices, [](auto &device) {
+                   return device.kind == "cuda";
+                 });
+  return areGpus ? machine.devices.size() : 0;
 }
 
 void baechi::buildCompilePipeline(OpPassManager &manager,
@@ -145,7 +149,9 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   CudaProductOptions products;
   products.math = options.cudaMath;
   products.convolutions = options.cudaConvolutions;
-  products.biases = gpus && hasOnlyGpus(options.machine);
+  const size_t only = gpus ? countOnlyGpus(options.machine) : 0;
+  products.biases = only > 0;
+  products.updates = only == 1 && !options.asksByNames();
   auto lowered = std::make_shared<LoweredKernels>();
   populateForming(manager, gpus ? &products : nullptr, splits, lowered);
   AnnotateCostsOptions costs;

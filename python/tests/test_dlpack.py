@@ -274,6 +274,7 @@ def jit_on_the_fake():
     """In a process of its own: calls of a JAX step whose arguments lie on the GPU. Copies of the
     host's memory fail, and so do those to the host."""
     import baechi
+    from baechi.steps import gpu_memory
     from baechi.steps.gpu_array import GpuArray
 
     fake = ctypes.CDLL(str(FAKE))
@@ -318,6 +319,49 @@ def jit_on_the_fake():
     assert not isinstance(y, GpuArray)
     del q, y, z, taken, on_gpu, step
     gc.collect()
+    gpu_memory.release()
+    print("misuse:", fake.fakeCudaMisuse().decode() or "none")
+
+
+def memory_on_the_fake():
+    """In a process of its own: results' memory is used again, awaited where others may read it."""
+    from baechi.steps import gpu_memory
+    from baechi.steps.gpu_array import GpuArray
+
+    fake = ctypes.CDLL(str(FAKE))
+    fake.fakeCudaMisuse.restype = ctypes.c_char_p
+
+    def made():
+        return GpuArray((8, 8), np.dtype(np.float32), 0)
+
+    first, second = made(), made()
+    places = {first._address.value, second._address.value}
+    assert len(places) == 2
+    del first, second
+    for function in (b"cuMemAlloc", b"cuCtxSynchronize"):
+        fake.fakeCudaFail(function)
+        first, second = made(), made()
+        assert {first._address.value, second._address.value} == places
+        del first, second
+    first, second = made(), made()
+    # A step has ended what it does with an argument.
+    kept = dlpack.borrow(first)
+    del first, kept
+    first = made()
+    capsule = first.__dlpack__()
+    del first, capsule
+    with pytest.raises(StepError, match="cuCtxSynchronize of a result's memory"):
+        made()
+    fake.fakeCudaFail(None)
+    # As much as there may be is kept, and given back where CUDA has no more.
+    large = GpuArray((gpu_memory._MOST_KEPT,), np.dtype(np.int8), 0)
+    address = large._address.value
+    del large
+    assert not gpu_memory._kept._free.get((0, gpu_memory._MOST_KEPT))
+    del second
+    gpu_memory.release()
+    gc.collect()
+    assert address and not gpu_memory._kept._free
     print("misuse:", fake.fakeCudaMisuse().decode() or "none")
 
 
@@ -340,6 +384,11 @@ def test_arrays_on_a_gpu_do_not_go_through_the_host(tmp_path):
 def test_jit_takes_and_gives_arrays_on_a_gpu():
     pytest.importorskip("jax")
     on_the_fake("jit_on_the_fake()")
+
+
+@pytest.mark.skipif(not FAKE.exists(), reason=f"{FAKE} is not built")
+def test_memory_of_results_on_a_gpu_is_used_again():
+    on_the_fake("memory_on_the_fake()")
 
 
 def on_the_fake(call):

@@ -141,13 +141,15 @@ def refuses():
         step(on_gpu(x), on_gpu(y))
 
 
-def on_the_fake(call):
+def on_the_fake(call, module="test_torch_gpu"):
     fake = {"BAECHI_CUDA_LIBRARY": str(FAKE), "BAECHI_CUBLASLT_LIBRARY": str(FAKE)}
     script = (
-        "import ctypes, gc, pathlib, test_torch_gpu\n"
-        f"test_torch_gpu.{call}\n"
+        f"import ctypes, gc, pathlib, {module}\n"
+        f"{module}.{call}\n"
         "gc.collect()\n"
-        "fake = ctypes.CDLL(str(test_torch_gpu.FAKE))\n"
+        "from baechi.steps import gpu_memory\n"
+        "gpu_memory.release()\n"
+        f"fake = ctypes.CDLL(str({module}.FAKE))\n"
         "fake.fakeCudaMisuse.restype = ctypes.c_char_p\n"
         "print('misuse:', fake.fakeCudaMisuse().decode() or 'none')"
     )

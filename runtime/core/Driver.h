@@ -90,6 +90,11 @@ public:
     return Error("messages of this device cannot be moved");
   }
 
+  /// Bytes that the device's memory holds beside the arenas, by its driver:
+  /// code, graphs, libraries. Devices that share it tell the sum. 0 where
+  /// nothing tells.
+  virtual int64_t besideArena() const { return 0; }
+
   /// False when it failed for good: no further step can run.
   virtual bool usable() const { return true; }
 };

@@ -47,6 +47,9 @@ int64_t Session::stagingBytes() const {
     bytes += channel.mover ? channel.mover->stagingBytes() : 0;
   return bytes;
 }
+int64_t Session::besideArena(size_t device) const {
+  return implementation->state->drivers[device]->besideArena();
+}
 bool Session::usable() const { return implementation->usable; }
 const Timeline &Session::timeline() const { return implementation->timeline; }
 void Session::recordTimes(bool wanted) {

@@ -23,6 +23,7 @@
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -88,7 +89,7 @@ struct Code {
 private:
   /// A function of so many pointers.
   static void call(void *function, void **p, size_t count) {
-    constexpr size_t kMost = 48;
+    constexpr size_t kMost = 130;
     ASSERT_LE(count, kMost);
     void *all[kMost] = {};
     std::copy_n(p, count, all);
@@ -233,6 +234,25 @@ TEST_F(CudaKernels, ConvolutionsByTheLibraryAsOnTheHost) {
         kernel->removeAttr(BaechiDialect::kKernel);
     EXPECT_GE(convolutions, least) << model;
     EXPECT_EQ(compareKernels(*module), convolutions) << model;
+  }
+}
+
+/// Small updates that are one launch.
+TEST_F(CudaKernels, JoinedUpdatesAsOnTheHost) {
+  for (const char *model : {"mlp_tiny", "transformer_tiny", "resnet_tiny"}) {
+    OwningOpRef<ModuleOp> module = formed(model);
+    ASSERT_TRUE(module);
+    CudaProductOptions options;
+    options.updates = true;
+    chooseCudaProducts(*module, options);
+    int joined = 0;
+    for (auto kernel : module->getOps<func::FuncOp>())
+      if (kernel->hasAttr(kCudaTogether))
+        ++joined;
+      else
+        kernel->removeAttr(BaechiDialect::kKernel);
+    EXPECT_GE(joined, 1) << model;
+    EXPECT_EQ(compareKernels(*module), joined) << model;
   }
 }
 

@@ -21,6 +21,7 @@
 #include "../Runtime/FakeCuda/PlainProduct.h"
 #include "../Runtime/RankThreads.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Pipelines/InitialValues.h"
 #include "Baechi/Pipelines/Pipelines.h"
@@ -175,11 +176,17 @@ protected:
     registerAllDialects(registry);
     context = std::make_unique<MLIRContext>(registry,
                                             MLIRContext::Threading::DISABLED);
+    compiler = compilerOf(nullptr);
+    ASSERT_TRUE(compiler);
+  }
+
+  std::unique_ptr<HostCompiler> compilerOf(const CudaProductOptions *products) {
     auto model = parseSourceFile<ModuleOp>(std::string(BAECHI_SOURCE_DIR) +
                                                "/test/fixtures/" +
                                                GetParam().model + ".mlir",
                                            context.get());
-    ASSERT_TRUE(model);
+    if (!model)
+      return nullptr;
     HostJitOptions jit;
     for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
       jit.symbols[symbol.name] = symbol.address;
@@ -188,11 +195,12 @@ protected:
         reinterpret_cast<void *>(&fakecuda::multiplyPlainly);
     jit.symbols["enqueue_emulated"] =
         reinterpret_cast<void *>(&enqueueEmulated);
-    auto created = HostCompiler::create(std::move(model), jit);
-    ASSERT_TRUE(succeeded(created));
-    compiler = std::move(*created);
-    compiler->setCudaLowering(emulate);
-    ASSERT_TRUE(succeeded(compiler->annotate(nullptr)));
+    auto created = HostCompiler::create(std::move(model), jit, products);
+    if (failed(created))
+      return nullptr;
+    (*created)->setCudaLowering(emulate);
+    return succeeded((*created)->annotate(nullptr)) ? std::move(*created)
+                                                    : nullptr;
   }
 
   static void reset(int gpus) {
@@ -342,6 +350,22 @@ TEST_P(CudaStep, GivesTheHostsResults) {
   bool meet = StringRef(GetParam().kinds.front()) == "cuda" &&
               StringRef(GetParam().kinds.back()) == "cuda";
   EXPECT_EQ(meet, fakeNcclLog()[0] != 0);
+  EXPECT_STREQ("", fakeCudaMisuse());
+}
+
+/// Small updates are few launches, also in place of what they update.
+TEST_P(CudaStep, JoinedUpdatesGiveTheSameBits) {
+  Arrays apart = run({"cuda"}, "apart");
+  CudaProductOptions products;
+  products.updates = true;
+  compiler = compilerOf(&products);
+  ASSERT_TRUE(compiler);
+  size_t joined = 0;
+  for (auto kernel : compiler->module().getOps<func::FuncOp>())
+    if (kernel->hasAttr(kCudaTogether))
+      joined += kernel.getNumResults();
+  EXPECT_GT(joined, 1u);
+  EXPECT_TRUE(apart == run({"cuda"}, "joined"));
   EXPECT_STREQ("", fakeCudaMisuse());
 }
 

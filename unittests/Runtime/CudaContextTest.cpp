@@ -185,4 +185,41 @@ TEST_F(CudaContext, LaunchesHaveLimits) {
   }
 }
 
+/// Code is there when a session is, graphs when the second step has ended; what
+/// other sessions plan for is no part of it.
+TEST_F(CudaContext, WhatNoPlanCountsIsTold) {
+  fakecuda::FakeOptions options;
+  options.codeBytes = 3000;
+  options.nodeBytes = 100;
+  resetCuda(options);
+  Ring ring({"cuda", "host"});
+  SessionOptions untimed;
+  untimed.timeline = false;
+  auto session = makeSession(ring.program, ring.bodies(), untimed);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(3000, session->besideArena(0));
+  EXPECT_EQ(0, session->besideArena(1));
+  auto other = makeSession(ring.program, ring.bodies(), untimed);
+  ASSERT_TRUE(other);
+  ring.stepsRight(*session, 0);
+  EXPECT_EQ(3000, session->besideArena(0));
+  ring.stepsRight(*session, 1);
+  // The other session's code is on this GPU, too.
+  int64_t both = session->besideArena(0);
+  EXPECT_GT(both, 6000);
+  EXPECT_EQ(0, (both - 6000) % 100);
+  ring.stepsRight(*session, 2);
+  EXPECT_EQ(both, session->besideArena(0));
+}
+
+TEST_F(CudaContext, ArenasThatLeaveNoMemoryForCodeAreNamed) {
+  fakecuda::FakeOptions options;
+  options.codeBytes = options.memoryBytes;
+  resetCuda(options);
+  EXPECT_THAT(creationError(Ring({"cuda", "host"})),
+              HasSubstr("the arenas leave no memory for GPU code, which is in "
+                        "no plan: lower the device's limit "
+                        "(--machine=cuda:1@SIZE): CUDA_ERROR_OUT_OF_MEMORY"));
+}
+
 } // namespace

@@ -95,6 +95,11 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
     cuDNN may compute, convolutions and the gradients of their filters, get
     `baechi.cuda_convolution`, unless `convolutions=generated`. With `biases`, the
     calls of a product and of a kernel that only adds a bias to it become one.
+    With `updates`, so do the calls of elementwise kernels on small tensors whose
+    results the step returns, as an optimizer's updates of parameters: as many
+    as a launch has parameters for, and as keep no more memory waiting for the
+    last of them than a sixteenth of the step's arguments (64 KiB at least, 4 MiB
+    at most).
 
     ```mlir
     func.func private @matmul(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
@@ -122,6 +127,9 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
            "join a product and a kernel that only adds a bias to each of its "
            "rows to one kernel; for machines of GPUs alone, since host devices "
            "have no good code for it">,
+    Option<"updates", "updates", "bool", "false",
+           "join small elementwise kernels of what the step returns, which "
+           "become one launch; for machines of one GPU">,
     Option<"convolutions", "convolutions", "std::string", "\"measured\"",
            "what computes convolutions: measured (cuDNN where a profile says "
            "that it is faster), generated or cudnn">

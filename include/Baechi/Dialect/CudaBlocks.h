@@ -1,4 +1,4 @@
-//===- CudaBlocks.h - An attribute of kernels -------------------*- C++ -*-===//
+//===- CudaBlocks.h - Attributes of kernels on GPUs -------------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,6 +15,11 @@ namespace baechi {
 /// An i64 of a kernel: the blocks of its largest launch on a GPU, so how much
 /// of one it fills (Baechi/Analysis/GpuRun.h).
 inline constexpr llvm::StringLiteral kCudaBlocks = "baechi.cuda_blocks";
+
+/// A unit attribute of a kernel whose operations need nothing of each other,
+/// also where results lie in arguments as `baechi.may_alias` lets them: its
+/// work is one launch.
+inline constexpr llvm::StringLiteral kCudaTogether = "baechi.cuda_together";
 
 } // namespace baechi
 

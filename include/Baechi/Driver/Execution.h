@@ -25,6 +25,9 @@ struct Measurement {
   std::vector<double> busyNs;     ///< a device each, mean over steps
   std::vector<int64_t> sentBytes; ///< a device each, one step
   std::vector<int64_t> lentBytes; ///< of these
+  /// A device each: what its memory holds beside the arenas
+  /// (runtime::Session::besideArena).
+  std::vector<int64_t> besideArena;
 
   double medianNs() const { return quantileNs(0.5); }
   /// The step that \p share of all are not slower than; 0 when there is none.

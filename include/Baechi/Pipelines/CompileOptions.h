@@ -53,6 +53,11 @@ struct CompileOptions {
   std::string loops = "ordered";
   unsigned workers = 4;
   unsigned threads = 2;
+
+  /// Whether somebody says where operators of some names are.
+  bool asksByNames() const {
+    return !pins.empty() || !placement.empty() || !expert.empty();
+  }
 };
 
 /// One option: a text, or a list that one is added to each time, or a number.

@@ -164,6 +164,13 @@ public:
   /// each other's memory, and between GPUs and other processes.
   int64_t stagingBytes() const;
 
+  /// What a device's memory holds beside the arenas that were planned: code,
+  /// graphs, libraries, and what else changed there since the device started,
+  /// by its driver. Devices that share a GPU tell the sum; 0 for host devices
+  /// and those of other processes. Grows with the second step, whose graphs
+  /// later ones are.
+  int64_t besideArena(size_t device) const;
+
   /// What the last step did, successful or not.
   const Timeline &timeline() const;
   /// Between steps: whether the next ones record what SessionOptions::timeline

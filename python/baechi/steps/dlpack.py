@@ -96,10 +96,11 @@ def borrow(value: Any) -> Borrowed:
     if int(kind) not in _HOST | {CUDA}:
         raise BufferError(f"an array on a device of DLPack's type {int(kind)}: copy it to the host")
     options: dict[str, Any] = {} if int(kind) == _CPU else {"stream": _LEGACY_STREAM}
+    give = getattr(value, "capsule_for_steps", value.__dlpack__)  # a GpuArray's
     try:
-        capsule = value.__dlpack__(**options, max_version=(1, 0))
+        capsule = give(**options, max_version=(1, 0))
     except TypeError:  # older than versions
-        capsule = value.__dlpack__(**options)
+        capsule = give(**options)
     # Whoever made the capsule lets the array go with it, as its name stays as it is.
     if _is_named(capsule, VERSIONED):
         versioned = Versioned.from_address(_pointer_of(capsule, VERSIONED))

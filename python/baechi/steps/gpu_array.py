@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import math
-import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from baechi.steps import dlpack
-from baechi.steps.library import StepError, StepLibrary
+from baechi.steps import dlpack, gpu_memory
+from baechi.steps.library import StepLibrary
 
 _NON_BLOCKING = 1  # a flag of streams
-
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
@@ -34,43 +30,11 @@ _pointer_of_unused = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.
 )
 
 
-@functools.cache
-def _driver() -> ctypes.CDLL:
-    """CUDA's, which a step on a GPU has loaded already."""
-    return ctypes.CDLL(os.environ.get("BAECHI_CUDA_LIBRARY") or "libcuda.so.1")
-
-
-def _call(function: str, *arguments: Any) -> None:
-    if code := getattr(_driver(), function)(*arguments):
-        raise StepError(f"{function} of a result's memory on the GPU failed: CUDA's error {code}")
-
-
-@functools.cache
-def _context(gpu: int) -> ctypes.c_void_p:
-    """The GPU's primary context, which the process keeps, as steps do."""
-    device, context = ctypes.c_int(), ctypes.c_void_p()
-    _call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(gpu))
-    _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-    return context
-
-
-@contextlib.contextmanager
-def _selected(gpu: int) -> Iterator[None]:
-    """Within: the GPU's context is the thread's."""
-    before = ctypes.c_void_p()
-    _call("cuCtxGetCurrent", ctypes.byref(before))
-    _call("cuCtxSetCurrent", _context(gpu))
-    try:
-        yield
-    finally:
-        _call("cuCtxSetCurrent", before)
-
-
 def gpu_of(program: dict[str, Any], device: int) -> int:
     """The GPU, of those that the process sees, that a device of kind 'cuda' lies on: each its
     own where there are enough, else neighbours share one (drivers/cuda/CudaRoutes.h)."""
     gpus = ctypes.c_int()
-    _call("cuDeviceGetCount", ctypes.byref(gpus))
+    gpu_memory.call("cuDeviceGetCount", ctypes.byref(gpus))
     cudas = [i for i, info in enumerate(program["devices"]) if info["kind"] == "cuda"]
     ordinal = cudas.index(device)
     return ordinal if len(cudas) <= gpus.value else ordinal * gpus.value // len(cudas)
@@ -95,10 +59,8 @@ class GpuArray:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], gpu: int):
         self.shape, self.dtype, self.gpu = tuple(shape), np.dtype(dtype), gpu
-        self._address = ctypes.c_uint64()
-        with _selected(gpu):
-            size = ctypes.c_size_t(max(1, self.nbytes))
-            _call("cuMemAlloc_v2", ctypes.byref(self._address), size)
+        self._is_lent = False
+        self._address = ctypes.c_uint64(gpu_memory.allocate(gpu, self.nbytes))
 
     @property
     def ndim(self) -> int:
@@ -114,20 +76,20 @@ class GpuArray:
 
     def __del__(self) -> None:
         if address := getattr(self, "_address", None):
-            with contextlib.suppress(Exception), _selected(self.gpu):
-                _call("cuMemFree_v2", address)
+            with contextlib.suppress(Exception):
+                gpu_memory.give_back(self.gpu, self.nbytes, address.value, self._is_lent)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         value = np.empty(self.shape, self.dtype)
-        with _selected(self.gpu):
+        with gpu_memory.selected(self.gpu):
             place, size = value.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(value.nbytes)
             stream = ctypes.c_void_p()
-            _call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(_NON_BLOCKING))
+            gpu_memory.call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(_NON_BLOCKING))
             try:
-                _call("cuMemcpyDtoHAsync_v2", place, self._address, size, stream)
-                _call("cuCtxSynchronize")
+                gpu_memory.call("cuMemcpyDtoHAsync_v2", place, self._address, size, stream)
+                gpu_memory.call("cuCtxSynchronize")
             finally:
-                _call("cuStreamDestroy_v2", stream)
+                gpu_memory.call("cuStreamDestroy_v2", stream)
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def __jax_array__(self) -> Any:
@@ -152,6 +114,13 @@ class GpuArray:
         """Of memory that nothing writes any more: the step waited for it, whatever `stream`."""
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("the array is given where it lies, without a copy")
+        self._is_lent = True
+        return self.capsule_for_steps(max_version=max_version)
+
+    def capsule_for_steps(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None
+    ) -> Any:
+        """The same for one who has ended what it does with it when the array goes."""
         return _capsule(self, versioned=max_version is not None and max_version >= (1, 0))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import operator
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,13 +25,14 @@ from torch._functorch._aot_autograd import descriptors
 from baechi.checking.options import CheckError, CheckOptions
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.graph_rules import ASSERTIONS
-from baechi.importer.torch.refusals import DATA_DEPENDENT, depends_on_values, explained_errors
+from baechi.importer.torch.refusals import explained_errors
 from baechi.importer.torch.trace import lowerable_operations
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.program import CompileOptions, Program
-from baechi.torch import modes
+from baechi.torch import gpu, modes
+from baechi.torch.captured import OnGpu, WithNumbers, attribute, is_number, with_lifted_tensors
 from baechi.torch.graph_check import Reference, compare, with_own_memory
-from baechi.torch.graph_program import GraphProgram, origin_in_user_code
+from baechi.torch.graph_program import GraphProgram
 from baechi.torch.partition import partition
 
 _GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
@@ -96,7 +96,7 @@ class CompiledGraph(Compiled[Program]):
         super().__init__()
         self._options, self._given = options, module
         self._checks = checks or CheckOptions()
-        self._module, self._further = _with_lifted_tensors(module)
+        self._module, self._further = with_lifted_tensors(module)
         module = self._module
         # How torch.compile reaches each input, which it forgets after this:
         # `L['self']._modules['fc']._parameters['bias']`.
@@ -111,7 +111,7 @@ class CompiledGraph(Compiled[Program]):
         members = {i for i, source in enumerate(sources) if re.search(r"\]\.\w", source)}
         self._held = members if held else set()
         # Python's numbers come as tensors whose `item()` is taken.
-        self._numbers = {i for i, node in enumerate(placeholders) if _is_number(node)}
+        self._numbers = {i for i, node in enumerate(placeholders) if is_number(node)}
         self._found: dict[Any, _Differentiable] = {}
         self._last: _Differentiable | None = None
         CompiledGraph.count += 1
@@ -119,15 +119,14 @@ class CompiledGraph(Compiled[Program]):
         _GRAPHS.add(self)
 
     def run(self, *inputs: Any) -> tuple:
-        inputs = *inputs, *(_attribute(self._given, path) for path in self._further)
+        inputs = *inputs, *(attribute(self._given, path) for path in self._further)
         given = [x.item() if i in self._numbers else x for i, x in enumerate(inputs)]
         key = _key(given)
         with self._whole_call(lambda: key in self._found):
             found = self._found.get(key)
             if found is None:
-                self._check_devices(given)
                 form = self._module, given, self._names, self._held
-                found = _Differentiable(*form, self._options, self._checks)
+                found = _Differentiable(*form, self._options, self._checks, self._home(given))
             results = found.run([x for x in given if isinstance(x, torch.Tensor)])
             self._found[key] = self._last = found
             self._latest = found.forward._latest
@@ -143,13 +142,15 @@ class CompiledGraph(Compiled[Program]):
         """The imported module of the program called last, as MLIR text."""
         return self._called().text
 
-    def _check_devices(self, inputs: Sequence[Any]) -> None:
-        for name, value in zip(self._names, inputs, strict=True):
-            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-                raise ImportFailure(
-                    f"'{name}' is on {value.device}; keep the model on the CPU, as "
-                    "the program has its own copy on the machine's devices"
-                )
+    def _home(self, inputs: Sequence[Any]) -> torch.device:
+        """Where the tensors of a call are. Raises ValueError for those of two places, and
+        ImportFailure for what cannot be followed there."""
+        pairs = zip(self._names, inputs, strict=True)
+        found = gpu.home({n: x for n, x in pairs if isinstance(x, torch.Tensor)}, "all")
+        if self._checks.check is not None:
+            gpu.refuse_checks(found)
+        gpu.refuse_graph(found, self._module.graph)
+        return found
 
 
 class _Differentiable:
@@ -166,14 +167,18 @@ class _Differentiable:
         held: set[int],
         options: CompileOptions,
         checks: CheckOptions,
+        home: torch.device,
     ):
-        """inputs: of the call; of what are no tensors the values are part of the program."""
+        """inputs: of the call, which are there; of what are no tensors the values are part of
+        the program."""
         self._options, self._checks, self._calls = options, checks, 0
+        self._home, self._only_traces = home, False
+        self._changed: set[int] = set()  # inputs that are on a GPU
         self._programs: list[GraphProgram] = []
         places = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
         self._names = [names[i] for i in places]
         self._held = {i for i, place in enumerate(places) if place in held}
-        interpreter = _WithNumbers(module)
+        interpreter = OnGpu(module) if home.type == "cuda" else WithNumbers(module)
         # Gradients that a graph itself asks for are of its inputs, not of copies.
         self._is_plain = all(node.target is not torch.autograd.grad for node in module.graph.nodes)
 
@@ -195,6 +200,7 @@ class _Differentiable:
         self._is_compiled = False
 
     def run(self, inputs: Sequence[torch.Tensor]) -> tuple:
+        gpu.refuse_autocast(self._home, "what torch.compile compiled for tensors")
         if not self._checks.is_due(self._calls):
             results = self._run(inputs)
         else:
@@ -227,9 +233,12 @@ class _Differentiable:
 
     def _run(self, inputs: Sequence[torch.Tensor]) -> tuple:
         if self._is_compiled:
+            gpu.refuse_shared(self._names, inputs, self._changed)
             return self._function(*inputs)
         with torch._functorch.config.patch(_SETTINGS), explained_errors():
             try:
+                if self._home.type == "cuda":
+                    self._trace_on_cpu(inputs)
                 results = self._function(*inputs)
             except AssertionError as error:
                 if "a set_ on a graph input" not in str(error):
@@ -241,6 +250,18 @@ class _Differentiable:
         self._is_compiled = True
         return results
 
+    def _trace_on_cpu(self, inputs: Sequence[torch.Tensor]) -> None:
+        self._only_traces = True
+        try:
+            self._changed = gpu.trace_on_cpu(self._function, inputs)
+        except RuntimeError as error:
+            if mend := gpu.mend_of(error, self._home):
+                raise ImportFailure(f"{error}{mend}") from error
+            raise
+        finally:
+            self._only_traces = False
+        gpu.refuse_shared(self._names, inputs, self._changed)
+
     @torch.compiler.disable
     def _forward(self, module: torch.fx.GraphModule, _: Sequence[Any]) -> Callable:
         inputs = [_input_of(node) for node in module.graph.nodes if node.op == "placeholder"]
@@ -249,9 +270,9 @@ class _Differentiable:
         messages = _assertions_as_results(module)
         with _outside_of_tracing():
             self.forward = GraphProgram(
-                module, names, self._options, self._programs, self._checks, held
+                module, names, self._options, self._programs, self._checks, held, home=self._home
             )
-        return _boxed(self.forward, messages)
+        return self._boxed(self.forward, messages)
 
     def _partition(
         self, joint: torch.fx.GraphModule, inputs: Any, **options: Any
@@ -267,7 +288,7 @@ class _Differentiable:
     def _backward(self, module: torch.fx.GraphModule, _: Sequence[Any]) -> Callable:
         if self.backward is None or module.code != self._backward_code:
             self.backward = self._traced_backward(module)
-        return _once_only(_boxed(self.backward))
+        return _once_only(self._boxed(self.backward))
 
     def _traced_backward(self, module: torch.fx.GraphModule) -> GraphProgram:
         names = []
@@ -277,82 +298,27 @@ class _Differentiable:
                 names.append(f"saved/{node.name}" if place is None else self._names[place])
         with _outside_of_tracing():
             own = copy.deepcopy(module), names, self._options, self._programs, self._checks
-            return GraphProgram(*own, backward=True)
+            return GraphProgram(*own, backward=True, home=self._home)
+
+    def _boxed(self, program: GraphProgram, messages: Sequence[str] = ()) -> Callable:
+        """messages: of the assertions whose conditions are the graph's last results."""
+
+        # Gradients may be asked for within a function that torch.compile follows.
+        @torch.compiler.disable
+        def run(*inputs: torch.Tensor) -> list[Any]:
+            results = program.stand_ins() if self._only_traces else program.run(inputs)
+            first = len(results) - len(messages)
+            for condition, message in zip(results[first:], messages, strict=True):
+                # Nothing of the caller's has changed yet.
+                if not self._only_traces and not condition.item():
+                    raise RuntimeError(message)
+            return results[:first]
+
+        return make_boxed_func(run)
 
 
 def _tensors(results: Any) -> list[torch.Tensor]:
     return [x for x in results if isinstance(x, torch.Tensor)]
-
-
-class _WithNumbers(torch.fx.Interpreter):
-    """Runs a graph that takes some numbers as they are. What depends on values is told with
-    the user's line."""
-
-    def run_node(self, n: torch.fx.Node) -> Any:
-        try:
-            return super().run_node(n)
-        except DATA_DEPENDENT as error:
-            raise depends_on_values(error, origin_in_user_code(n, backward=False).source) from error
-
-    def call_method(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if target == "item" and not isinstance(args[0], torch.Tensor):
-            return args[0]
-        return super().call_method(target, args, kwargs)
-
-
-def _with_lifted_tensors(
-    module: torch.fx.GraphModule,
-) -> tuple[torch.fx.GraphModule, list[str]]:
-    """A copy with further inputs for the tensors that a graph holds, as those of an optimizer,
-    which it changes; and where they are found. PyTorch lets go of them with the optimizer."""
-    if not any(_is_tensor(module, node) for node in module.graph.nodes):
-        return module, []
-    graph = copy.deepcopy(module.graph)
-    inputs: dict[str, torch.fx.Node] = {}
-    behind = next(node for node in graph.nodes if node.op != "placeholder")
-    for node in graph.find_nodes(op="get_attr"):
-        if not _is_tensor(module, node):
-            continue  # a function that the graph calls
-        path = str(node.target)
-        if path not in inputs:
-            with graph.inserting_before(behind):
-                inputs[path] = graph.placeholder(node.name)
-        node.replace_all_uses_with(inputs[path])
-        if node is behind:
-            behind = node.next
-        graph.erase_node(node)
-    return torch.fx.GraphModule(module, graph), list(inputs)
-
-
-def _is_tensor(module: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
-    attribute = node.op == "get_attr" and _attribute(module, str(node.target))
-    return isinstance(attribute, torch.Tensor)
-
-
-def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
-    return operator.attrgetter(path)(module)
-
-
-def _is_number(node: torch.fx.Node) -> bool:
-    return bool(node.users) and all(
-        user.op == "call_method" and user.target == "item" for user in node.users
-    )
-
-
-def _boxed(program: GraphProgram, messages: Sequence[str] = ()) -> Callable:
-    """messages: of the assertions whose conditions are the graph's last results."""
-
-    # Gradients may be asked for within a function that torch.compile follows.
-    @torch.compiler.disable
-    def run(*inputs: torch.Tensor) -> list[Any]:
-        results = program.run(inputs)
-        first = len(results) - len(messages)
-        for condition, message in zip(results[first:], messages, strict=True):
-            if not condition.item():  # nothing of the caller's has changed yet
-                raise RuntimeError(message)
-        return results[:first]
-
-    return make_boxed_func(run)
 
 
 def _once_only(run: Callable) -> Callable:

@@ -9,15 +9,18 @@ strides there: PyTorch's ways for GPUs (fused attention, cuDNN's cells) are not 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from baechi.common import users
+from baechi.importer.common.errors import ImportFailure
 
 
-def home(tensors: Mapping[str, torch.Tensor]) -> torch.device:
+def home(tensors: Mapping[str, torch.Tensor], whole: str = "the model") -> torch.device:
     """Where a model lies, whose tensors these are. Raises ValueError."""
     found = torch.device("cpu")
     first = ""
@@ -29,8 +32,8 @@ def home(tensors: Mapping[str, torch.Tensor]) -> torch.device:
             )
         if first and tensor.device != found:
             raise ValueError(
-                f"'{first}' is on {found} and '{name}' on {tensor.device}: move the model to one "
-                f"of them (model.to('{found}'))"
+                f"'{first}' is on {found} and '{name}' on {tensor.device}: move {whole} to one "
+                f"of them (.to('{found}'))"
             )
         found, first = tensor.device, name
     return found
@@ -43,14 +46,71 @@ def stand_in(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
 
 
-def refuse_autocast(device: torch.device) -> None:
+def on_cpu(arguments: Any) -> Any:
+    """What an operation of a graph is called with, where its tensors are stand-ins."""
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, torch.device) and value.type == "cuda":
+            return torch.device("cpu")
+        if isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value):
+            return "cpu"
+        return value
+
+    return pytree.tree_map(moved, arguments)
+
+
+def trace_on_cpu(function: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> set[int]:
+    """Calls a function of AOTAutograd's, which traces it, with stand-ins; which of them it has
+    changed in place."""
+    places = [stand_in(x.detach()).requires_grad_(x.requires_grad) for x in tensors]
+    before = [x._version for x in places]
+    function(*places)
+    return {i for i, x in enumerate(places) if x._version > before[i]}
+
+
+def refuse_shared(names: Sequence[str], tensors: Sequence[torch.Tensor], changed: set[int]) -> None:
+    """Raises ImportFailure for what is changed in place and shares memory with another input:
+    stand-ins lie apart."""
+    if not changed:
+        return
+    memory = [x.untyped_storage()._cdata for x in tensors]
+    for i in sorted(changed):
+        if memory.count(memory[i]) > 1:
+            other = next(k for k, each in enumerate(memory) if each == memory[i] and k != i)
+            raise ImportFailure(
+                f"'{names[i]}' is changed in place and shares its memory on {tensors[i].device} "
+                f"with '{names[other]}': give one of them as a copy (.clone()), or keep both on "
+                "the CPU"
+            )
+
+
+def refuse_autocast(device: torch.device, what: str = "a training step of a model") -> None:
     """Raises RuntimeError where PyTorch would compute in other types than the trace shows."""
     if device.type != "cpu" and any(map(torch.is_autocast_enabled, ("cpu", device.type))):
         raise RuntimeError(
-            f"a training step of a model on {device} was called under torch.autocast, which is "
-            "followed for models on the CPU: keep the model there, or convert it "
-            "(model.to(torch.bfloat16))"
+            f"{what} on {device} was called under torch.autocast, which is followed for models "
+            "on the CPU: keep the model there, or convert it (model.to(torch.bfloat16))"
         )
+
+
+def refuse_graph(device: torch.device, graph: torch.fx.Graph) -> None:
+    """Raises ImportFailure for what a graph of tensors on a GPU does that a trace on the CPU does
+    not show."""
+    if device.type == "cpu":
+        return
+    for node in graph.nodes:
+        if node.target is torch.amp.autocast_mode._enter_autocast:
+            raise ImportFailure(
+                f"what is compiled is on {device} and enters torch.autocast, which is followed on "
+                "the CPU: keep the model there, or convert it (model.to(torch.bfloat16))"
+            )
+    for node in pytree.tree_leaves(graph.output_node().args):
+        value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
+        if isinstance(value, torch.Tensor) and value.device.type != device.type:
+            raise ImportFailure(
+                f"what is compiled is on {device} and gives '{node}' on {value.device}: move it "
+                "there outside of what torch.compile compiles"
+            )
 
 
 def refuse_hosts(device: torch.device, devices: Sequence[Mapping[str, Any]]) -> None:

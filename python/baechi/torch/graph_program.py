@@ -24,12 +24,22 @@ from baechi.importer.torch.trace import Trace, trace
 from baechi.steps.compiled import Compiled
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes
-from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
+from baechi.torch.arrays import (
+    Stamp,
+    as_argument,
+    check_flags,
+    check_indices,
+    room,
+    to_numpy,
+    to_torch,
+)
 from baechi.torch.bisect import Parts
+from baechi.torch.gpu import refuse_hosts, tell_of_draws
 from baechi.torch.graph_check import Reference, compare, with_own_memory
 
 # The name of all: torch.compile does not tell whose they are.
 _GRAPH = "graph"
+_CPU = torch.device("cpu")
 
 
 class GraphProgram(Compiled[Program]):
@@ -48,14 +58,15 @@ class GraphProgram(Compiled[Program]):
         checks: CheckOptions,
         held: frozenset[int] = frozenset(),
         backward: bool = False,
+        home: torch.device = _CPU,
     ):
-        """names: of the inputs. siblings: the programs that share the options' pins; this one
-        is added. held: inputs that are moved only when they are other tensors, or their
-        version counter shows a change."""
+        """names: of the inputs, which are at home. siblings: the programs that share the options'
+        pins; this one is added. held: inputs that are moved only when they are other tensors, or
+        their version counter shows a change."""
         super().__init__()
         self._options, self._held, self._siblings = options, held, siblings
         self._checks, self._calls, self._module = checks, 0, module
-        self._backward = backward
+        self._backward, self._home = backward, home
         siblings.append(self)
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         (results,) = module.graph.output_node().args
@@ -104,6 +115,10 @@ class GraphProgram(Compiled[Program]):
             self._calls += 1
             return results
 
+    def stand_ins(self) -> list[Any]:
+        """What the graph's results look like, on the CPU."""
+        return [result.stand_in() for result in self._results]
+
     def _by_pytorch(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The graph as it was before it was traced for the compiler."""
         with modes.autocast(None):  # its casts are in it
@@ -137,10 +152,14 @@ class GraphProgram(Compiled[Program]):
                 progress.phase("import")
                 text = _text(self._traced, given, list(self._computed))
                 options = dataclasses.replace(self._options, pin=self._pins())
-                self._latest = Program(text, options)
+                program = Program(text, options)
+            refuse_hosts(self._home, program.library.program["devices"])
+            self._latest = program
+            if self._traced.draws and self._home.type == "cuda":
+                tell_of_draws(self._home)
             for i in range(inputs, len(given) - len(self._traced.draws)):
                 self._latest.library.set_argument(i, to_numpy(given[i]))
-        library = self._latest.library
+        news: dict[int, torch.Tensor] = {}
         for i, value in enumerate(given):
             if inputs <= i < len(given) - len(self._traced.draws):
                 continue  # a constant
@@ -148,15 +167,29 @@ class GraphProgram(Compiled[Program]):
                 if i in self._stamps and self._stamps[i].fits(value):
                     continue
                 self._stamps[i] = Stamp(value)
-            library.set_argument(i, to_numpy(value))
-        self._latest.step()
-        computed = [
-            to_torch(library.result(i), node.meta["val"].dtype)
-            for node, i in self._computed.items()
-        ]
+            news[i] = value
+        computed = self._computed_from(self._latest, news)
         for node in self._flags:
             check_flags(computed[self._computed[node]].tolist(), self._traced.checks)
         return computed
+
+    def _computed_from(self, program: Program, news: dict[int, torch.Tensor]) -> list[torch.Tensor]:
+        """One step with new values of arguments. What lies on a GPU, and is at home there, is
+        copied as a part of it."""
+        library = program.library
+        kinds = {i: node.meta["val"].dtype for node, i in self._computed.items()}
+        found = {i: room(library, i, kind, self._home) for i, kind in kinds.items()}
+        made = {i: tensor for i, tensor in found.items() if tensor is not None}
+        if self._home.type == "cuda":
+            program.step({i: as_argument(x, library, i) for i, x in news.items()}, made)
+        else:
+            for i, value in news.items():
+                library.set_argument(i, to_numpy(value))
+            program.step()
+        return [
+            made[i] if i in made else to_torch(library.result(i), kind).to(self._home)
+            for i, kind in kinds.items()
+        ]
 
     def _pins(self) -> dict[str, str]:
         """Those that are for this program, and those for none, which it refuses."""
@@ -184,6 +217,9 @@ class _Result:
         self._itself = node in inputs
         self._value = value
 
+    def stand_in(self) -> Any:
+        return _like(self._value) if self.is_tensor else self._value
+
     def value(
         self,
         given: Sequence[torch.Tensor],
@@ -209,7 +245,9 @@ def _with_strides(found: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     for dimension, stride in enumerate(strides):
         if stride == 0 and found.shape[dimension] > 1:
             once = once.narrow(dimension, 0, 1)
-    made = torch.empty_strided(once.shape, strides, dtype=found.dtype).copy_(once)
+    made = torch.empty_strided(once.shape, strides, dtype=found.dtype, device=found.device).copy_(
+        once
+    )
     return made.expand(found.shape)
 
 

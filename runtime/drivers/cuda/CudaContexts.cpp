@@ -18,6 +18,7 @@ namespace {
 struct Known {
   Context context = nullptr;
   int uses = 0;
+  int64_t arenas = 0;
   bool broken = false;
 };
 
@@ -76,11 +77,26 @@ void ContextUse::end() {
   std::lock_guard<std::mutex> guard(all.mutex);
   Known &known = all.contexts[device];
   known.broken = known.broken || broken;
+  known.arenas -= arena;
+  arena = 0;
   context = nullptr;
   if (--known.uses > 0 || !known.broken)
     return;
   api->primaryRelease(device);
   known = Known();
+}
+
+void ContextUse::holdArena(int64_t bytes) {
+  Table &all = table();
+  std::lock_guard<std::mutex> guard(all.mutex);
+  all.contexts[device].arenas += bytes - arena;
+  arena = bytes;
+}
+
+int64_t ContextUse::arenas() const {
+  Table &all = table();
+  std::lock_guard<std::mutex> guard(all.mutex);
+  return all.contexts[device].arenas;
 }
 
 Selection::Selection(const Api &api, Context context) : api(api) {

@@ -20,6 +20,8 @@
 
 #include "drivers/cuda/CudaApi.h"
 
+#include <cstdint>
+
 namespace baechi::runtime::cuda {
 
 /// Whether no call of the context succeeds after that result.
@@ -42,10 +44,16 @@ public:
 
   Context get() const { return context; }
 
+  /// The user has so many bytes of the GPU as an arena, until end().
+  void holdArena(int64_t bytes);
+  /// The bytes of all users' arenas on the GPU.
+  int64_t arenas() const;
+
 private:
   const Api *api = nullptr;
   Device device = 0;
   Context context = nullptr;
+  int64_t arena = 0;
   bool broken = false;
 };
 

@@ -146,7 +146,9 @@ Error CudaDevice::start() {
                                std::to_string(total) + " are free")
                                   .c_str());
     }
+    context.holdArena(arenaBytes);
   }
+  overhead.begin(*functions, context);
   auto create = [&](Event &event, unsigned flags) {
     return functions->error(functions->eventCreate(&event, flags),
                             "an event cannot be created");
@@ -221,6 +223,7 @@ void CudaDevice::rehearse(baechi_context &deviceContext) {
       problem = constant(reinterpret_cast<void *>(place), of.data, of.bytes);
   if (!problem)
     problem = check(awaitStream(), "a constant cannot be copied");
+  overhead.look(*functions, context);
   if (problem)
     exchange.fail(deviceContext, {problem.reason, problem.detail});
 }
@@ -277,6 +280,8 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
   // Steps without repeats have the memory that is planned for them.
   if (repeats)
     repeater->close();
+  if (replays && replay.takeNews())
+    overhead.look(*functions, context);
   return code;
 }
 

@@ -15,6 +15,7 @@
 #include "drivers/cuda/CudaContexts.h"
 #include "drivers/cuda/CudaModules.h"
 #include "drivers/cuda/CudaNvtx.h"
+#include "drivers/cuda/CudaOverhead.h"
 #include "drivers/cuda/CudaRepeats.h"
 #include "drivers/cuda/CudaReplay.h"
 
@@ -51,6 +52,7 @@ public:
   connect(Driver &other, bool otherSends,
           const std::vector<MessageInfo> &messages) override;
   bool usable() const override { return !lost.load(std::memory_order_acquire); }
+  int64_t besideArena() const override { return overhead.bytes(); }
 
   Problem begin(int32_t op, bool timed) override;
   Problem end(int32_t op, bool timed) override;
@@ -150,6 +152,7 @@ private:
   Device device = 0;
   int ordinal = 0;
   ContextUse context;
+  Overhead overhead;
   DevicePointer arena = 0;
   Stream stream = nullptr;
   Event finish = nullptr;

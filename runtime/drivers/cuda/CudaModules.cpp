@@ -12,6 +12,17 @@
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
+/// An arena may be planned as large as what is free.
+static Problem loadCode(const Api &api, const void *image, Module &module) {
+  Result result = api.moduleLoad(&module, image);
+  return api.problem(result,
+                     result == outOfMemory
+                         ? "the arenas leave no memory for GPU code, which is "
+                           "in no plan: lower the device's limit "
+                           "(--machine=cuda:1@SIZE)"
+                         : "GPU code cannot be loaded");
+}
+
 Problem Modules::find(const Api &api, const void *image, const char *kernel,
                       Function &function) {
   auto [entry, isNew] = functions.try_emplace({image, kernel}, nullptr);
@@ -21,8 +32,7 @@ Problem Modules::find(const Api &api, const void *image, const char *kernel,
   }
   auto [module, load] = modules.try_emplace(image, nullptr);
   if (load)
-    if (Problem problem = api.problem(api.moduleLoad(&module->second, image),
-                                      "GPU code cannot be loaded")) {
+    if (Problem problem = loadCode(api, image, module->second)) {
       modules.erase(module);
       functions.erase(entry);
       return problem;

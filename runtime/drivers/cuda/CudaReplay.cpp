@@ -101,8 +101,10 @@ void Replay::capture(Run &run) {
                           "a graph cannot be instantiated");
   if (graph)
     api.graphDestroy(graph);
-  if (!problem)
+  if (!problem) {
+    hasNews = true;
     return;
+  }
   run.graph = nullptr;
   run.eager = true;
   if (!noted)

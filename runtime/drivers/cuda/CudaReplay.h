@@ -34,6 +34,7 @@
 #include "drivers/cuda/CudaCommands.h"
 
 #include <string>
+#include <utility>
 
 namespace baechi::runtime::cuda {
 
@@ -51,6 +52,8 @@ public:
   Problem add(std::span<const uint64_t> command);
   /// The run ends: all of it is on its way.
   Problem flush();
+  /// Whether graphs were made since this was asked last.
+  bool takeNews() { return std::exchange(hasNews, false); }
   /// Destroys the graphs, which have ended.
   void close();
 
@@ -80,6 +83,7 @@ private:
   /// So far this run is as noted; nothing of it has been told.
   bool follows = false;
   bool noted = false;
+  bool hasNews = false;
 };
 
 } // namespace baechi::runtime::cuda

@@ -282,6 +282,9 @@ int cuModuleLoadData(FakeModule **module, const void *image) {
     const auto *fake = static_cast<const FakeImage *>(image);
     if (fake->magic != FakeImage::magicNumber)
       return invalidImage;
+    if (engine.takenBytes() + engine.options.codeBytes >
+        engine.options.memoryBytes)
+      return outOfMemory;
     *module = new FakeModule{Engine::current, fake};
     engine.modules.insert(*module);
     return success;

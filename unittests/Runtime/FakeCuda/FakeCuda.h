@@ -51,12 +51,15 @@ struct FakeImage {
 
 /// How many bytes of a parameter a launch keeps: pointers and numbers.
 constexpr size_t parameterBytes = 8;
-constexpr size_t mostParameters = 50;
+constexpr size_t mostParameters = 130;
 
 struct FakeOptions {
   uint64_t seed = 1;
   int devices = 1;
   size_t memoryBytes = size_t(512) << 20; ///< a device
+  /// Of it, what each module takes while it is loaded, and each node of a graph
+  /// while it can be launched.
+  size_t codeBytes = 0, nodeBytes = 0;
   int failCall = 0;   ///< this call of the API fails, counted from 1; 0: none
   int failWith = 999; ///< CUDA_ERROR_UNKNOWN
   int breakLaunch =

@@ -168,6 +168,14 @@ public:
   std::map<uintptr_t, Allocation> allocations;
   std::map<void *, FakeContext *> registered;
   size_t usedBytes = 0;
+  /// With what code and graphs take.
+  size_t takenBytes() const {
+    size_t nodes = 0;
+    for (const FakeExecutable *each : executables)
+      nodes += each->nodes.size();
+    return usedBytes + modules.size() * options.codeBytes +
+           nodes * options.nodeBytes;
+  }
   bool hanging = false;
 
   static thread_local FakeContext *current;

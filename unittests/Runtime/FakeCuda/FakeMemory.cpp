@@ -18,7 +18,7 @@ extern "C" {
 int cuMemGetInfo_v2(size_t *free, size_t *total) {
   return call("cuMemGetInfo", true, [&](Engine &engine) {
     *total = engine.options.memoryBytes;
-    *free = *total - std::min(*total, engine.usedBytes);
+    *free = *total - std::min(*total, engine.takenBytes());
     return success;
   });
 }
@@ -48,7 +48,7 @@ int cuMemAlloc_v2(unsigned long long *pointer, size_t bytes) {
     load(engine, "memory is allocated");
     if (bytes == 0)
       return misuse(engine, "an allocation of no bytes", invalidValue);
-    if (engine.usedBytes + bytes > engine.options.memoryBytes)
+    if (engine.takenBytes() + bytes > engine.options.memoryBytes)
       return outOfMemory;
     void *memory = engine.map(bytes);
     // Nobody may count on what is in it.

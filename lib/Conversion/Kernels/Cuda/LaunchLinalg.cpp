@@ -251,6 +251,32 @@ size_t baechi::countJoinedCopies(ArrayRef<Operation *> work) {
   return boxes.size();
 }
 
+size_t baechi::countTogether(ArrayRef<Operation *> work) {
+  llvm::DenseSet<Value> read, written;
+  size_t count = 0;
+  for (Operation *op : work) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic || generic.getNumReductionLoops() != 0 ||
+        op->getParentOp() != work[0]->getParentOp())
+      break;
+    SmallVector<Value> from, into;
+    for (Value input : generic.getDpsInputs())
+      from.push_back(rootBuffer(input));
+    for (Value init : generic.getDpsInits())
+      into.push_back(rootBuffer(init));
+    auto isWritten = [&](Value buffer) { return written.contains(buffer); };
+    auto isUsed = [&](Value buffer) {
+      return read.contains(buffer) || written.contains(buffer);
+    };
+    if (llvm::any_of(from, isWritten) || llvm::any_of(into, isUsed))
+      break;
+    read.insert_range(from);
+    written.insert_range(into);
+    ++count;
+  }
+  return count;
+}
+
 void baechi::launchSums(OpBuilder &builder, linalg::GenericOp op,
                         const StartValues &starts, Executor executor) {
   LoopOrder order(op);

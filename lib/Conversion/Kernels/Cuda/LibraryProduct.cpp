@@ -89,6 +89,8 @@ void baechi::chooseCudaProducts(ModuleOp module,
                                 const CudaProductOptions &options) {
   if (options.biases)
     joinBiases(module);
+  if (options.updates)
+    joinUpdates(module);
   for (func::FuncOp kernel : kernelsOf(module)) {
     kernel->removeAttr(BaechiDialect::kCudaProduct);
     kernel->removeAttr(BaechiDialect::kCudaConvolution);

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Dialect/CudaBlocks.h"
 #include "Mapping.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -355,9 +356,11 @@ LogicalResult Mapper::run() {
   for (size_t at = 0; at < work.size(); ++at) {
     Operation *op = work[at];
     builder.setInsertionPoint(op);
-    // What puts tensors together is one launch instead of one for each.
-    if (size_t count = countJoinedCopies(ArrayRef(work).drop_front(at));
-        count > 1) {
+    // What puts tensors together is one launch instead of one for each, and so
+    // are updates that were joined.
+    auto joined =
+        kernel->hasAttr(kCudaTogether) ? countTogether : countJoinedCopies;
+    if (size_t count = joined(ArrayRef(work).drop_front(at)); count > 1) {
       SmallVector<linalg::GenericOp> copies;
       for (Operation *copy : ArrayRef(work).slice(at, count))
         copies.push_back(cast<linalg::GenericOp>(copy));

@@ -59,6 +59,9 @@ void launchTogether(mlir::OpBuilder &builder,
 /// How many of `work`, from the first on, copy something into parts of one
 /// buffer that are apart: 0 where that is not shown, 1 for a copy alone.
 size_t countJoinedCopies(llvm::ArrayRef<mlir::Operation *> work);
+/// The same of operations without sums, in a kernel whose operations need
+/// nothing of each other (`baechi.cuda_together`).
+size_t countTogether(llvm::ArrayRef<mlir::Operation *> work);
 /// The same through tiles in shared memory, for an operation without sums that
 /// reads a large operand across its rows; false where that is of no use.
 bool launchTransposed(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,

@@ -41,7 +41,8 @@ struct CudaProductsPass
       getOperation().emitError(mistake);
       return signalPassFailure();
     }
-    chooseCudaProducts(getOperation(), {math, workspace, biases, convolutions});
+    chooseCudaProducts(getOperation(),
+                       {math, workspace, biases, updates, convolutions});
   }
 };
 

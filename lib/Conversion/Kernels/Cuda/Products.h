@@ -43,6 +43,10 @@ std::optional<BiasedKernel> splitBias(mlir::func::FuncOp kernel);
 /// of one kernel, where the library computes that.
 void joinBiases(mlir::ModuleOp module);
 
+/// Calls of small elementwise kernels that make what the step returns become
+/// calls of one kernel for several of them (`baechi.cuda_together`).
+void joinUpdates(mlir::ModuleOp module);
+
 /// Nothing for other kernels, and where that would take many calls.
 std::optional<LibraryProduct> matchLibraryProduct(mlir::func::FuncOp kernel);
 

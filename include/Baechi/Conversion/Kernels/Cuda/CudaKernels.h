@@ -45,6 +45,9 @@ struct CudaProductOptions {
   /// Let a product add the bias that is all that is done to its result. Host
   /// devices have no good code for that.
   bool biases = false;
+  /// Compute small updates of parameters several at once. They become one
+  /// operator, which lies on one device.
+  bool updates = false;
   /// measured (cuDNN where a profile says that it is faster), generated, cudnn.
   std::string convolutions = "measured";
 };
@@ -57,7 +60,7 @@ std::string wrongCudaConvolutions(llvm::StringRef how);
 /// Writes `baechi.cuda_product` on every kernel of `module` that GPUs compute
 /// by cuBLASLt, and `baechi.cuda_convolution` on those that cuDNN may compute,
 /// anew where it is there. With `biases` before that, kernels and calls are
-/// joined.
+/// joined; with `updates` those of updates.
 void chooseCudaProducts(mlir::ModuleOp module,
                         const CudaProductOptions &options);
 

@@ -1,0 +1,131 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Memory of GPUs for what steps return, which is used again: to give it back to CUDA waits for the
+GPU, each time, and to get some takes as long as a small step."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from baechi.steps.library import StepError
+
+_MOST_KEPT = 128 << 20  # bytes, of all GPUs together
+_ROUNDED = 512  # bytes: as finely as CUDA gives it
+
+
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    """CUDA's, which a step on a GPU has loaded already."""
+    return ctypes.CDLL(os.environ.get("BAECHI_CUDA_LIBRARY") or "libcuda.so.1")
+
+
+def call(function: str, *arguments: Any) -> None:
+    """Raises StepError."""
+    if code := getattr(_driver(), function)(*arguments):
+        raise StepError(f"{function} of a result's memory on the GPU failed: CUDA's error {code}")
+
+
+@functools.cache
+def _context(gpu: int) -> ctypes.c_void_p:
+    """The GPU's primary context, which the process keeps, as steps do."""
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(gpu))
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    return context
+
+
+@contextlib.contextmanager
+def selected(gpu: int) -> Iterator[None]:
+    """Within: the GPU's context is the thread's."""
+    before = ctypes.c_void_p()
+    call("cuCtxGetCurrent", ctypes.byref(before))
+    call("cuCtxSetCurrent", _context(gpu))
+    try:
+        yield
+    finally:
+        call("cuCtxSetCurrent", before)
+
+
+class _Kept:
+    """What was given back and may be had again, by GPU and bytes."""
+
+    def __init__(self) -> None:
+        # An array that goes while the lock is held, in the same thread, gives back, too.
+        self._lock = threading.RLock()
+        self._free: dict[tuple[int, int], list[tuple[int, bool]]] = {}
+        self._bytes = 0
+
+    def take(self, gpu: int, size: int) -> tuple[int, bool] | None:
+        with self._lock:
+            found = self._free.get((gpu, size))
+            if not found:
+                return None
+            self._bytes -= size
+            return found.pop()
+
+    def give(self, gpu: int, size: int, address: int, lent: bool) -> bool:
+        """False: there is enough already."""
+        with self._lock:
+            if self._bytes + size > _MOST_KEPT:
+                return False
+            self._bytes += size
+            self._free.setdefault((gpu, size), []).append((address, lent))
+            return True
+
+    def clear(self) -> list[tuple[int, int]]:
+        """All of it: GPUs and addresses."""
+        with self._lock:
+            found = [(gpu, at) for (gpu, _), each in self._free.items() for at, _ in each]
+            self._free.clear()
+            self._bytes = 0
+            return found
+
+
+_kept = _Kept()
+
+
+def _rounded(size: int) -> int:
+    return max(1, -(-size // _ROUNDED)) * _ROUNDED
+
+
+def allocate(gpu: int, size: int) -> int:
+    """The address of so many bytes. Raises StepError."""
+    with selected(gpu):
+        if found := _kept.take(gpu, _rounded(size)):
+            address, lent = found
+            if lent:  # whoever had it may have begun to read it, on a stream of their own
+                try:
+                    call("cuCtxSynchronize")
+                except StepError:
+                    _kept.give(gpu, _rounded(size), address, lent)
+                    raise
+            return address
+        place = ctypes.c_uint64()
+        bytes_ = ctypes.c_size_t(_rounded(size))
+        try:
+            call("cuMemAlloc_v2", ctypes.byref(place), bytes_)
+        except StepError:
+            release()
+            call("cuMemAlloc_v2", ctypes.byref(place), bytes_)
+        return place.value
+
+
+def give_back(gpu: int, size: int, address: int, lent: bool) -> None:
+    """lent: others had it by DLPack."""
+    if not _kept.give(gpu, _rounded(size), address, lent):
+        with selected(gpu):
+            call("cuMemFree_v2", ctypes.c_uint64(address))
+
+
+def release() -> None:
+    """What is kept is CUDA's again."""
+    for gpu, address in _kept.clear():
+        with selected(gpu):
+            call("cuMemFree_v2", ctypes.c_uint64(address))
