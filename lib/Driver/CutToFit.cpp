@@ -44,6 +44,8 @@ bool Compilation::mayCutToFit() const {
 OwningOpRef<ModuleOp> Compilation::outline(const SplitChoice &choice) {
   OwningOpRef<ModuleOp> trial = uncut->clone();
   PassManager forming(trial->getContext());
+  // What is taken is formed again.
+  forming.enableVerifier(false);
   // How much scratch kernels need takes their code to know.
   populateOutlining(forming, /*products=*/nullptr, choice);
   forming.addPass(createAnnotateCosts(nullptr));
@@ -96,23 +98,25 @@ rulesIn(int64_t pieces, ArrayRef<Cuttable> own, ArrayRef<Cuttable> makers) {
 }
 
 bool Compilation::addRule(SplitChoice &choice, const Cuttables &cuttables,
-                          const Neediest &most, int &outlined) {
+                          const Neediest &most, CutsSeen &seen) {
+  if (seen.outlined >= kMostOutlined)
+    return false;
   auto needOf = [&](const SplitChoice &way) -> std::optional<Neediest> {
     OwningOpRef<ModuleOp> trial = outline(way);
     return trial ? neediestOf(*trial, target) : std::nullopt;
   };
-  std::optional<Neediest> before = needOf(choice);
-  if (!before)
+  if (!seen.most && !(seen.most = needOf(choice)))
     return false;
+  const Neediest before = *seen.most;
   std::vector<Cuttable> own = cuttables.of(most.op, kMostOperations,
                                            choice.asked),
                         makers = cuttables.ofMakers(most.op, choice.asked);
   std::optional<SplitChoice> best;
-  std::pair<int64_t, int64_t> least{before->lacking, before->bytes};
+  std::pair<int64_t, int64_t> least{before.lacking, before.bytes};
   bool isEnough = false;
   for (int64_t pieces : {2, 4, 8, 16}) {
     for (std::vector<std::string> &rules : rulesIn(pieces, own, makers)) {
-      if (listener.isStopped() || ++outlined > kMostOutlined)
+      if (listener.isStopped() || seen.outlined++ >= kMostOutlined)
         break;
       SplitChoice way = choice;
       llvm::append_range(way.asked, rules);
@@ -122,12 +126,13 @@ bool Compilation::addRule(SplitChoice &choice, const Cuttables &cuttables,
       std::pair<int64_t, int64_t> needs{now->lacking, now->bytes};
       // What needs most may do so for its code's scratch, which outlines lack:
       // then nothing that they show has to become less.
-      bool isHidden = !best && before->fits() && needs <= least;
+      bool isHidden = !best && before.fits() && needs <= least;
       if (needs >= least && !isHidden)
         continue;
       least = needs;
       isEnough = now->fits() || !now->isOf(most);
       best = std::move(way);
+      seen.most = std::move(now);
     }
     // No more pieces than the operator has to be cut in.
     if (isEnough)
@@ -140,7 +145,7 @@ bool Compilation::addRule(SplitChoice &choice, const Cuttables &cuttables,
 
 std::unique_ptr<HostCompiler>
 Compilation::formToFit(SplitChoice &choice, const Cuttables &cuttables) {
-  int outlined = 0;
+  CutsSeen seen;
   CompileOptions options = asked;
   options.budget = "0";
   for (size_t rules = 0; rules <= kMostRules && !listener.isStopped();
@@ -159,7 +164,7 @@ Compilation::formToFit(SplitChoice &choice, const Cuttables &cuttables) {
       return std::move(*formed);
     // A rule would cut the batch in another number of pieces.
     bool mayAdd = choice.ordered || !choice.chained;
-    if (!mayAdd || !most->op || !addRule(choice, cuttables, *most, outlined))
+    if (!mayAdd || !most->op || !addRule(choice, cuttables, *most, seen))
       return nullptr;
   }
   return nullptr;

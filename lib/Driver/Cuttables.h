@@ -64,6 +64,14 @@ struct Neediest {
   bool isOf(const Neediest &other) const;
 };
 
+/// What was seen of a way to cut a step, to which rules are added.
+struct CutsSeen {
+  int outlined = 0; ///< further ways
+  /// What needs most where all is cut that is asked for by now, as far as
+  /// outlines show.
+  std::optional<Neediest> most;
+};
+
 /// That of \p formed, whose step has costs, on \p target. With a pool, or other
 /// devices, arguments need not be where it runs. Nullopt: the step has none.
 std::optional<Neediest> neediestOf(mlir::ModuleOp formed,

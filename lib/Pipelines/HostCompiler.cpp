@@ -208,7 +208,9 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
   options.machine.clear(); // the module's
   if (!mayRewrite)
     options.fitMemory = "never";
-  populatePlacing(manager, options, /*report=*/nullptr, {stopped});
+  PlanWatch watch{stopped};
+  watch.explains = false;
+  populatePlacing(manager, options, /*report=*/nullptr, std::move(watch));
   if (failed(manager.run(*placed)))
     return failure();
   PlacementCertificateAttr certificate = findCertificate(*placed);

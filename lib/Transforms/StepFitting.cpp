@@ -58,7 +58,7 @@ void StepFitting::waitInPool(int32_t pool, ModuleOp original,
     stepNs = planner.predictedNs();
   if (placement::numComputing(planner.machine) > 1)
     spread(*fitter, stepNs, said);
-  if (!stepNs)
+  if (!stepNs && planner.explains())
     refuseWithPool(*fitter, unfit, said);
 }
 
@@ -239,7 +239,8 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
     found = std::move(tried);
     return use(proposals[*first]);
   }
-  if (Diagnostic *error = findError(said); error && !planner.isStopped()) {
+  if (Diagnostic *error = findError(said);
+      error && planner.explains() && !planner.isStopped()) {
     if (!leanest)
       leanest = needOfLeanest(*fitter);
     refuseToRecompute(*fitter, planner.machine, leanest, *error);

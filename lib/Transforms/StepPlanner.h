@@ -80,6 +80,8 @@ public:
 
   void replaceBody(mlir::ModuleOp by);
   bool isStopped() const { return watch.stopped && watch.stopped(); }
+  /// Whether someone reads why there is no plan.
+  bool explains() const { return watch.explains; }
   /// Rewrites are placed and planned until one fits.
   static constexpr llvm::StringLiteral kPlanning = "planning what fits";
   /// \p done of \p total parts of \p what, a literal, are done. False: stop.

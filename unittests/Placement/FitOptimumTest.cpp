@@ -210,14 +210,16 @@ TEST(FitOptimum, PlansOfSmallGraphsAreTheBest) {
   }
 }
 
-/// Graphs for which something shorter was there than what was found.
-TEST(FitOptimum, PlansThatWereTooLongAreTheBest) {
-  for (int64_t number : {102023}) {
+/// Graphs for which something shorter was there than what was found, or
+/// something where nothing was found.
+TEST(FitOptimum, PlansThatWereTooLongAreGood) {
+  for (int64_t number : {102023, 301090, 301111, 301379}) {
     Tallies tallies = noneYet;
-    EXPECT_TRUE(judge(number, 20, 50'000, tallies));
+    EXPECT_TRUE(judge(number, 20, 200'000, tallies));
     for (const Tally &tally : tallies)
-      EXPECT_EQ(tally.equal, tally.decided()) << number << " " << tally.name;
-    EXPECT_EQ(tallies.back().equal, 1);
+      EXPECT_EQ(tally.equal + tally.close, tally.decided())
+          << number << " " << tally.name;
+    EXPECT_EQ(tallies.back().decided(), 1) << number;
   }
 }
 

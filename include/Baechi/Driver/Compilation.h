@@ -21,6 +21,7 @@
 namespace baechi {
 
 class Cuttables;
+struct CutsSeen;
 struct Neediest;
 
 /// The machine that options name, with the memory of the GPUs that are there
@@ -153,9 +154,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> outline(const SplitChoice &choice);
   std::optional<Cuttables> findCuttables();
   /// Cuts, in \p choice, the operator that needs \p most, too, so that less is
-  /// needed; false: no rule that is tried helps. \p outlined: counts those.
+  /// needed; false: no rule that is tried helps. \p seen: of \p choice.
   bool addRule(SplitChoice &choice, const Cuttables &cuttables,
-               const Neediest &most, int &outlined);
+               const Neediest &most, CutsSeen &seen);
   /// The model cut as \p choice says, with rules added as they are needed,
   /// where its plan then fits; else null.
   std::unique_ptr<HostCompiler> formToFit(SplitChoice &choice,

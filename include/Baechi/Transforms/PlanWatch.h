@@ -19,6 +19,8 @@ struct PlanWatch {
   /// \p done of \p total parts of \p what, a literal.
   std::function<void(llvm::StringRef what, size_t done, size_t total)>
       progress = {};
+  /// Whether someone reads why there is no plan: what would help is looked for.
+  bool explains = true;
 };
 
 /// --baechi-place-and-plan that also fills in \p report, unless it is null, and

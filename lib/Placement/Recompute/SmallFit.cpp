@@ -42,8 +42,10 @@ bool isAsGood(const State &a, const State &b) {
 
 /// The shortest way (Hart, Nilsson, Raphael, 1968) over what has run, is here
 /// and is in the pool. The time that is left is the operators' that have not
-/// run; it is made too much of first (Pohl 1970), so that some way is found
-/// soon, and then less and less.
+/// run. Where little has room, most states lead nowhere, and a search that asks
+/// for the time alone ends among the first operators; so beams that hold on to
+/// a few states of each number of operators (Lowerre 1976) go ahead, each wider
+/// than the one before and with a bound of what that has found.
 class Search {
 public:
   Search(const SpillGraph &graph, std::span<const uint8_t> mayRepeat,
@@ -78,9 +80,11 @@ public:
 
   std::optional<RunsWithStays> run() {
     std::optional<RunsWithStays> best;
-    for (int64_t percent : {200, 120, 105, 100})
-      if (auto found = search(percent))
-        best = std::move(found);
+    for (size_t share : {512, 128, 32, 8})
+      if (!seesAll)
+        search(mostStates / share + 1, /*isBeam=*/true, best);
+    if (!seesAll)
+      search(mostStates, /*isBeam=*/false, best);
     return best;
   }
 
@@ -102,7 +106,8 @@ private:
     bool isPossible = true;
   };
 
-  std::optional<RunsWithStays> search(int64_t percent);
+  void search(size_t width, bool isBeam, std::optional<RunsWithStays> &best);
+  bool isEnd(const State &state) const;
   void reach(State state);
   void expand(const State &state, int32_t number);
   void wait(State state, int32_t number);
@@ -123,14 +128,15 @@ private:
   const RepeatGraph &tensors;
   int64_t limit, most;
   size_t mostStates;
-  int64_t percent = 100;
+  bool seesAll = false; ///< nothing was left out
   Set all = 0, repeats = 0;
   Set kept = 0, fixed = 0, mayGo = 0;
   std::vector<Set> reads, makes;        ///< per operator: tensors
   std::vector<Set> waitsFor, blockedBy; ///< per operator: operators
   std::vector<State> states;
   std::unordered_map<uint64_t, std::vector<int32_t>> known;
-  std::priority_queue<Entry> queue;
+  /// Per number of operators that have run, of a beam; else one.
+  std::vector<std::priority_queue<Entry>> queues;
 };
 
 int64_t Search::bytesOf(Set set) const {
@@ -204,31 +210,39 @@ Set Search::readable(const State &state) const {
   return set;
 }
 
-/// The first way that is a plan; `most` is then what it takes.
-std::optional<RunsWithStays> Search::search(int64_t withPercent) {
-  percent = withPercent;
+bool Search::isEnd(const State &state) const {
+  return state.done == all && state.running == none && state.moving == none &&
+         !(kept & ~state.here & ~(state.pool & mayGo));
+}
+
+/// Looks for ways that are plans and shorter than `most`, which is then what
+/// the shortest takes, \p best. \p width: of a beam, the states of each queue
+/// that are followed; else, how many there may be.
+void Search::search(size_t width, bool isBeam,
+                    std::optional<RunsWithStays> &best) {
   states.clear();
   known.clear();
-  queue = {};
+  queues.assign(isBeam ? tensors.numOps() + 1 : 1, {});
   reach({});
-  while (!queue.empty() &&
-         states.size() < (percent > 100 ? mostStates * 2 / 5 : mostStates)) {
-    int32_t number = queue.top().number;
-    queue.pop();
-    State state = states[number];
-    if (state.isWorse)
-      continue;
-    if (state.done == all && state.running == none && state.moving == none &&
-        !(kept & ~state.here & ~(state.pool & mayGo))) {
-      auto found = planOf(graph, wayTo(number));
-      if (!found)
+  seesAll = true;
+  for (auto &queue : queues) {
+    for (size_t followed = 0;
+         !queue.empty() && (isBeam ? followed : states.size()) < width;) {
+      Entry entry = queue.top();
+      queue.pop();
+      State state = states[entry.number];
+      if (state.isWorse || entry.bound >= most)
         continue;
-      most = state.now;
-      return found;
+      if (!isEnd(state)) {
+        ++followed;
+        expand(state, entry.number);
+      } else if (auto found = planOf(graph, wayTo(entry.number))) {
+        most = state.now;
+        best = std::move(found);
+      }
     }
-    expand(state, number);
+    seesAll &= queue.empty() || queue.top().bound >= most;
   }
-  return std::nullopt;
 }
 
 void Search::reach(State state) {
@@ -249,8 +263,9 @@ void Search::reach(State state) {
   });
   auto number = static_cast<int32_t>(states.size());
   others.push_back(number);
-  queue.push({std::max(from + left.runNs / 100 * percent, moved),
-              std::popcount(state.done), number});
+  int32_t done = std::popcount(state.done);
+  queues[queues.size() > 1 ? done : 0].push(
+      {std::max(from + left.runNs, moved), done, number});
   states.push_back(state);
 }
 
@@ -406,7 +421,7 @@ std::vector<State> Search::wayTo(int32_t end) const {
 std::optional<RunsWithStays> baechi::placement::recompute::shortestOfSmall(
     const SpillGraph &graph, std::span<const uint8_t> mayRepeat, int64_t limit,
     int64_t mostNs, size_t mostStates) {
-  if (graph.tensors.numOps() > mostMembers ||
+  if (mostStates == 0 || graph.tensors.numOps() > mostMembers ||
       graph.tensors.numTensors() > mostMembers || !graph.inPool.empty())
     return std::nullopt;
   return Search(graph, mayRepeat, limit, mostNs, mostStates).run();
