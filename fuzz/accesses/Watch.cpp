@@ -23,11 +23,13 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
+#include <utility>
 
 using namespace baechi::runtime::cuda;
 
 namespace {
-constexpr size_t mostPointers = 32;
+/// As many as joined updates have, and a scratch.
+constexpr size_t mostPointers = 122;
 constexpr size_t regionBytes = size_t(1) << 22;
 constexpr size_t totalBytes = mostPointers * regionBytes;
 
@@ -89,15 +91,13 @@ void compare(const char *what, const Accesses &declared) {
   memory.high = 0;
 }
 
+template <size_t> using PointerNumber = void *;
+
 /// Calls with as many pointers as there may be; a function looks at its own.
 void call(void *code, const std::array<void *, mostPointers> &p) {
-  using P = void *;
-  using Code = void (*)(P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P,
-                        P, P, P, P, P, P, P, P, P, P, P, P, P);
-  reinterpret_cast<Code>(code)(
-      p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11],
-      p[12], p[13], p[14], p[15], p[16], p[17], p[18], p[19], p[20], p[21],
-      p[22], p[23], p[24], p[25], p[26], p[27], p[28], p[29], p[30], p[31]);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    reinterpret_cast<void (*)(PointerNumber<I>...)>(code)(p[I]...);
+  }(std::make_index_sequence<mostPointers>());
 }
 } // namespace
 

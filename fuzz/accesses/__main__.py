@@ -16,10 +16,13 @@ from accesses.watch import Refused, available, kernels_of, watch
 from baechi.compiling import tools
 from lowerings.generate import program
 
+# As for one GPU: small updates are joined, which changes no other kernel.
+_FORMS = ["--baechi-inline-step", "--baechi-form-kernels", "--baechi-cuda-products=updates=true"]
+
 
 def formed(text: str) -> str:
     done = subprocess.run(
-        [str(tools.find("baechi-opt")), "--baechi-inline-step", "--baechi-form-kernels"],
+        [str(tools.find("baechi-opt")), *_FORMS],
         input=text,
         capture_output=True,
         text=True,
