@@ -31,9 +31,8 @@ using namespace baechi;
 /// One does what is not updated yet, such as what follows a first update.
 static constexpr int kStepsCompared = 2;
 /// Two orders may give one sum by chance, about every other time, and what they
-/// give is often lost in something larger that it is added to, as the means of
-/// a normalization are. So there are many rounds, each of which has other
-/// values.
+/// give may be lost in something larger that it is added to. So there are many
+/// rounds, each of which has other values.
 static constexpr int kRounds = 16;
 
 template <typename Float>
