@@ -30,11 +30,10 @@ using namespace baechi;
 
 /// One does what is not updated yet, such as what follows a first update.
 static constexpr int kStepsCompared = 2;
-/// Two orders may give one sum by chance, about every other time. So each
-/// result has at least so many elements in all rounds, each of which has other
-/// values.
-static constexpr int64_t kElementsCompared = 16;
-static constexpr int kRounds = 2;
+/// Two orders may give one sum by chance, about every other time, and what they
+/// give may be lost in something larger that it is added to. So there are many
+/// rounds, each of which has other values.
+static constexpr int kRounds = 16;
 
 template <typename Float>
 static void enlargeAll(Array &array, std::mt19937_64 &random) {
@@ -145,19 +144,6 @@ static llvm::Expected<bool> hasNone(const Execution &steps) {
   return false;
 }
 
-/// So that each result is compared in enough elements.
-static int roundsFor(const Execution &steps) {
-  int64_t fewest = kElementsCompared;
-  for (const runtime::BufferInfo &result : steps.program().results) {
-    int64_t elements = 1;
-    for (int64_t size : result.shape)
-      elements *= size;
-    if (elements > 0)
-      fewest = std::min(fewest, elements);
-  }
-  return std::max(kRounds, int(kElementsCompared / fewest));
-}
-
 /// Gives both the same arguments, which become those of \p placed, uneven in
 /// the way of \p seed; 0: as they are.
 static llvm::Error giveArguments(ArrayRef<Array> first, Execution &placed,
@@ -228,11 +214,11 @@ Compilation::differenceFromWhole(HostCompiler &whole,
     first.push_back(std::move(*value));
   }
   // Where uneven values lead to what is no number, as they are.
-  int compared = 0, rounds = roundsFor(**single);
-  for (int round = rounds; round >= 0; --round) {
+  int compared = 0;
+  for (int round = kRounds; round >= 0; --round) {
     if (round == 0 && compared > 0)
       break;
-    phase(size_t(rounds - round), size_t(rounds));
+    phase(size_t(kRounds - round), size_t(kRounds));
     if (llvm::Error error = giveArguments(first, **placed, **single, round))
       return std::move(error);
     auto difference = differenceAfterSteps(**placed, **single);
