@@ -34,7 +34,18 @@ public:
   }
 
 private:
+  /// The nodes before or behind one, each once and without itself when it was
+  /// put in order. Since then others may have been contracted into one or into
+  /// the node itself.
+  struct Neighbours {
+    std::vector<int32_t> list;
+    int32_t distinct = 0;   ///< when it was put in order,
+    int32_t contracted = 0; ///< after so many contractions
+  };
+
   bool delays(int32_t a, int32_t b);
+  bool isOnly(Neighbours &of, int32_t self, int32_t node);
+  void join(Neighbours &into, Neighbours &from, int32_t merged);
   bool search(int32_t from, int32_t target, bool forward,
               std::vector<int32_t> &found);
   void reorder(int32_t merged, int32_t a, int32_t b);
@@ -51,9 +62,10 @@ private:
   std::vector<int32_t> position;
   std::vector<int64_t> time; ///< of the set that a node names
   int64_t shortTime = 0;
-  std::vector<std::vector<int32_t>> next, previous;
+  std::vector<Neighbours> next, previous;
   std::vector<int32_t> mark;
   int32_t stamp = 0;
+  int32_t contractions = 0;
   std::vector<int32_t> after, before, slots;
 };
 
@@ -69,15 +81,16 @@ Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf,
     group[i] = unitOf[model.unit[i]];
     time.push_back(model.meanTime(i));
     total += time.back();
-    next[i].reserve(countOf([&](auto visit) { model.forEachUser(i, visit); }));
-    previous[i].reserve(
+    next[i].list.reserve(
+        countOf([&](auto visit) { model.forEachUser(i, visit); }));
+    previous[i].list.reserve(
         countOf([&](auto visit) { model.forEachSource(i, visit); }));
   }
   shortTime = static_cast<int64_t>(static_cast<double>(total) * delayShare);
   for (int32_t i = 0; i < model.numNodes; ++i)
     model.forEachUser(i, [&](int32_t user) {
-      next[i].push_back(user);
-      previous[user].push_back(i);
+      next[i].list.push_back(user);
+      previous[user].list.push_back(i);
     });
 }
 
@@ -86,8 +99,8 @@ Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf,
 /// wait for them. True when that is not short.
 bool Fuser::delays(int32_t a, int32_t b) {
   Unit own = group[a];
-  auto meets = [&](const std::vector<int32_t> &list) {
-    return std::any_of(list.begin(), list.end(), [&](int32_t entry) {
+  auto meets = [&](const Neighbours &of) {
+    return std::any_of(of.list.begin(), of.list.end(), [&](int32_t entry) {
       return group[entry] != own; // contracted nodes are of one group
     });
   };
@@ -104,7 +117,7 @@ bool Fuser::search(int32_t from, int32_t target, bool forward,
   int edges = 0;
   for (size_t k = 0; k < found.size(); ++k) {
     int32_t at = found[k];
-    auto &list = forward ? next[at] : previous[at];
+    auto &list = forward ? next[at].list : previous[at].list;
     for (int32_t &entry : list) {
       entry = sets.find(entry);
       if (++edges > searchLimit)
@@ -146,20 +159,53 @@ void Fuser::reorder(int32_t merged, int32_t a, int32_t b) {
     position[i] = slots[slot++];
 }
 
+/// True when \p node is the only neighbour.
+bool Fuser::isOnly(Neighbours &of, int32_t self, int32_t node) {
+  for (size_t k = 0; k < of.list.size();) {
+    int32_t entry = sets.find(of.list[k]);
+    if (entry == node) {
+      ++k;
+    } else if (entry == self) {
+      of.list[k] = of.list.back();
+      of.list.pop_back();
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Adds the neighbours of what was contracted into \p merged. Putting them in
+/// order takes as long as there are many: it is left out as long as there must
+/// be more than any search looks at. A contraction makes one less at most.
+void Fuser::join(Neighbours &into, Neighbours &from, int32_t merged) {
+  if (into.list.size() < from.list.size())
+    std::swap(into, from);
+  into.list.insert(into.list.end(), from.list.begin(), from.list.end());
+  from = {};
+  if (into.distinct - (contractions - into.contracted) > searchLimit &&
+      into.list.size() < 2 * static_cast<size_t>(into.distinct))
+    return;
+  // Each once, without itself.
+  mark[merged] = ++stamp;
+  std::erase_if(into.list, [&](int32_t &entry) {
+    entry = sets.find(entry);
+    return std::exchange(mark[entry], stamp) == stamp;
+  });
+  into.distinct = static_cast<int32_t>(into.list.size());
+  into.contracted = contractions;
+}
+
 bool Fuser::contract(int32_t a, int32_t b) {
   a = sets.find(a);
   b = sets.find(b);
   if (a == b || delays(a, b))
     return false;
   // Most have no other way between them: the one goes where the other is.
-  auto isOnly = [&](const std::vector<int32_t> &list, int32_t node) {
-    return std::all_of(list.begin(), list.end(),
-                       [&](int32_t entry) { return sets.find(entry) == node; });
-  };
   std::optional<int32_t> place;
-  if (isOnly(previous[b], a))
+  if (isOnly(previous[b], b, a))
     place = position[a];
-  else if (isOnly(next[a], b))
+  else if (isOnly(next[a], a, b))
     place = position[b];
   else if (!search(a, b, /*forward=*/true, after) ||
            !search(b, a, /*forward=*/false, before))
@@ -170,19 +216,9 @@ bool Fuser::contract(int32_t a, int32_t b) {
     position[merged] = *place;
   else
     reorder(merged, a, b);
-  for (auto *lists : {&next, &previous}) {
-    auto &into = (*lists)[merged], &from = (*lists)[other];
-    if (into.size() < from.size())
-      into.swap(from);
-    into.insert(into.end(), from.begin(), from.end());
-    from = {};
-    // Each once, without itself.
-    mark[merged] = ++stamp;
-    std::erase_if(into, [&](int32_t &entry) {
-      entry = sets.find(entry);
-      return std::exchange(mark[entry], stamp) == stamp;
-    });
-  }
+  ++contractions;
+  for (auto *lists : {&next, &previous})
+    join((*lists)[merged], (*lists)[other], merged);
   return true;
 }
 
