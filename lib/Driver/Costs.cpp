@@ -199,6 +199,13 @@ llvm::Error Compilation::findCosts(Profile &profile,
     return failed(hostCompiler->annotate(nullptr)) ? diagnosed()
                                                    : llvm::Error::success();
   }
+  llvm::Expected<bool> given = takeGivenTimes(profile);
+  if (!given)
+    return given.takeError();
+  if (*given) {
+    stepsMeasured = true;
+    measured.clear();
+  }
   for (const KernelCosts *costs : measured)
     // Steps tell the times of all kernels; which code is best, they do not.
     if (llvm::Error error = measureKernels(profile, *costs,
