@@ -118,6 +118,8 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   options.rounds = roundsOf(
       budget, floorSeconds(hostCompiler->operatorsFormed(), costs.kind()));
   options.choicesOnly = choicesOnly && !budget.all;
+  // So that the bits of one process are those of the next.
+  options.keepsCode = budget.later;
   if (options.choicesOnly)
     options.rounds.leastShare = kLeastShare;
   // Who annotates costs says which kernels have none.
