@@ -17,11 +17,20 @@
 #include "Baechi/Costs/Measure/StepRows.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
+#include "Baechi/Runtime/Machine.h"
 
 using namespace mlir;
 using namespace baechi;
 
 static constexpr const char *kKind = "host";
+
+static int64_t arenaBytes(const CompiledProgram &program) {
+  int64_t bytes = 0;
+  if (const llvm::json::Array *devices = program.manifest.getArray("devices"))
+    for (const llvm::json::Value &device : *devices)
+      bytes += device.getAsObject()->getInteger("arena_bytes").value_or(0);
+  return bytes;
+}
 
 bool Compilation::canMeasureLater() {
   bool areHosts =
@@ -67,8 +76,10 @@ llvm::Expected<bool> Compilation::compileToMeasure() {
     program = hostCompiler->compile(target, alone, "baechi");
   }
   endPhases();
-  // It does not fit, say: a plan that does needs costs.
-  if (failed(program))
+  // It does not fit, say: a plan that does needs costs. While the plan is
+  // opened, this program is still there.
+  if (failed(program) ||
+      2 * arenaBytes(*program) > runtime::queryHost().memoryBytes)
     return false;
   countCosts(kept);
   compiled = std::move(*program);

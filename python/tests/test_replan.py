@@ -17,6 +17,7 @@ from baechi.compiling.tools import CompileError
 from baechi.jax.jax_program import JaxProgram
 from baechi.jax.pending import PendingArray
 from baechi.steps import first_steps
+from baechi.steps.library import StepError
 from jax_support import assert_close
 
 pytest.importorskip("baechi._placement")
@@ -172,9 +173,10 @@ def test_the_environment_says_what_is_not_asked_for(compiled, monkeypatch):
         compiled(replan=None)
 
 
-def test_without_another_plan_it_goes_on(compiled, monkeypatch):
+@pytest.mark.parametrize("kind", [CompileError, StepError])
+def test_without_another_plan_it_goes_on(compiled, monkeypatch, kind):
     def refuse(self):
-        raise CompileError("no placement fits")
+        raise kind("no placement fits")
 
     monkeypatch.setattr(JaxProgram, "planned", refuse)
     step = compiled()
@@ -182,6 +184,14 @@ def test_without_another_plan_it_goes_on(compiled, monkeypatch):
         across = losses(step, 12)
     assert devices(step) == {"host0"}
     assert "plan       of one device; another could not be made" in step.report()
+    assert_same_bits(losses(step, 12), across)
+
+
+def test_a_compiler_beside_python_does_the_same(compiled, monkeypatch):
+    monkeypatch.setenv("BAECHI_COMPILER", "subprocess")
+    step = compiled()
+    across = losses(step, 12)
+    assert devices(step) == {"host0", "host1"} and SECOND in step.report()
     assert_same_bits(losses(step, 12), across)
 
 

@@ -18,6 +18,7 @@ import jax
 
 from baechi.checking.options import CheckOptions
 from baechi.common import progress, temporary, users
+from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions
 from baechi.compiling.tools import CompileError
 from baechi.importer.jax import replicas as written
@@ -35,6 +36,7 @@ from baechi.steps import resident_jax
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.gpu_array import GpuArray
 from baechi.steps.host_calls import refuse_within_host_calls
+from baechi.steps.library import StepError
 from baechi.steps.resident import ResidentArray
 
 resident_jax.register(ResidentArray)
@@ -113,7 +115,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             return self._compile(call)
         try:
             return program.planned()
-        except CompileError as error:
+        except (CompileError, StepError) as error:
             users.warn(
                 f"'{_identifier(self._step)}' goes on on one device, as no plan could be made of "
                 f"what its first calls took ({error}); replan='never' plans before the first call"
@@ -237,6 +239,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
     def _import(self, call: _Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
         progress.phase("import")
+        compiler.preload()
         plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
         name = _identifier(self._step)
