@@ -14,7 +14,6 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
@@ -293,8 +292,7 @@ llvm::Expected<Profile> baechi::readProfile(const std::string &path) {
   return llvm::createStringError(error);
 }
 
-llvm::Error baechi::writeProfile(const std::string &path,
-                                 const Profile &profile) {
+json::Object baechi::profileObject(const Profile &profile) {
   json::Array rows;
   for (const ProfileRow &row : profile.rows) {
     json::Object object{{"kernel", row.kernel},
@@ -341,8 +339,14 @@ llvm::Error baechi::writeProfile(const std::string &path,
     hosts.push_back(toJson(times));
   if (!hosts.empty())
     value["hosts"] = std::move(hosts);
+  return value;
+}
+
+llvm::Error baechi::writeProfile(const std::string &path,
+                                 const Profile &profile) {
   std::string error = placement::writeTextFile(
-      path, llvm::formatv("{0:2}", json::Value(std::move(value))).str() + "\n");
+      path,
+      llvm::formatv("{0:2}", json::Value(profileObject(profile))).str() + "\n");
   if (!error.empty())
     return llvm::createStringError(error);
   return llvm::Error::success();

@@ -118,6 +118,8 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   options.rounds = roundsOf(
       budget, floorSeconds(hostCompiler->operatorsFormed(), costs.kind()));
   options.choicesOnly = choicesOnly && !budget.all;
+  // So that the bits of one process are those of the next.
+  options.keepsCode = budget.later;
   if (options.choicesOnly)
     options.rounds.leastShare = kLeastShare;
   // Who annotates costs says which kernels have none.
@@ -198,6 +200,13 @@ llvm::Error Compilation::findCosts(Profile &profile,
     asked.costs = "roofline";
     return failed(hostCompiler->annotate(nullptr)) ? diagnosed()
                                                    : llvm::Error::success();
+  }
+  llvm::Expected<bool> given = takeGivenTimes(profile);
+  if (!given)
+    return given.takeError();
+  if (*given) {
+    stepsMeasured = true;
+    measured.clear();
   }
   for (const KernelCosts *costs : measured)
     // Steps tell the times of all kernels; which code is best, they do not.

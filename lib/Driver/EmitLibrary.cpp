@@ -22,6 +22,13 @@ baechi::compileModel(DriverOptions options, placement::Machine machine,
   if (!read)
     return read.takeError();
   Compilation &compilation = **read;
+  if (compilation.options().measuresLater) {
+    llvm::Expected<bool> compiled = compilation.compileToMeasure();
+    if (!compiled)
+      return compiled.takeError();
+    if (*compiled)
+      return read;
+  }
   if (llvm::Error error = compilation.measureMachine(calibrates))
     return std::move(error);
   auto setArguments = [&](Execution &alone) {
@@ -41,6 +48,10 @@ llvm::Error baechi::emitLibrary(DriverOptions options,
   options.keepObjects = options.hostCalls = true;
   // Who waits for a library waits for nothing that no plan takes.
   options.measuresPeaks = false;
+  llvm::Expected<MeasureBudget> budget = measureBudgetOf(options);
+  // Steps with the caller's arguments run here.
+  options.measuresLater = budget && budget->later && inputs.empty();
+  llvm::consumeError(budget.takeError());
   auto compilation =
       compileModel(std::move(options), std::move(machine), listener, inputs);
   if (!compilation)

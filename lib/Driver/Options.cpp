@@ -73,7 +73,8 @@ llvm::Error baechi::checkOptions(const DriverOptions &options) {
   if (!std::isfinite(options.watchdog) || options.watchdog < 0)
     return mistake("--watchdog needs a finite number of seconds, 0 or more");
   if (llvm::Error error =
-          checkAll({options.placement, options.expert}, checkReadable))
+          checkAll({options.placement, options.expert, options.stepTimes},
+                   checkReadable))
     return error;
   // A pipe's reader would wait for its writer: for this process.
   if (fs::exists(options.profile) && !fs::is_regular_file(options.profile))

@@ -7,9 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/CompileOptions.h"
-#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
-#include "Baechi/Placement/Session/Place.h"
-#include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -161,11 +158,21 @@ static constexpr CompileOption table[] = {
      .text = &Options::costs},
     {.name = "measure",
      .value = "BUDGET",
-     .help = "how long kernels that the profile lacks are measured: auto (as "
-             "long as about five steps, or a few seconds; the costliest first, "
-             "what is left is estimated), seconds (30, 0.5s) or all (as long "
-             "as it takes)",
+     .help =
+         "how long kernels that the profile lacks are measured: auto (as "
+         "long as about five steps, or a few seconds; the costliest first, "
+         "what is left is estimated), seconds (30, 0.5s), all (as long as "
+         "it takes) or later (as auto; but with --emit=so, where nothing is "
+         "known of steps, the library is of one device, and whoever runs "
+         "it measures its steps for --step-times)",
      .text = &Options::measure},
+    {.name = "step-times",
+     .value = "FILE",
+     .help = "a profile with what kernels took in steps of the same model, "
+             "compiled with --measure=later: its implementations are the "
+             "plan's, its times are added to --profile, and nothing is "
+             "measured",
+     .text = &Options::stepTimes},
     {.name = "cuda-math",
      .value = "MATH",
      .help = "what GPUs may round the factors of products to: fp32 (nothing), "
@@ -363,13 +370,14 @@ baechi::measureBudgetOf(const CompileOptions &options) {
   llvm::StringRef text = options.measure;
   MeasureBudget budget;
   budget.all = text == "all";
-  if (budget.all || text == "auto")
+  budget.later = text == "later";
+  if (budget.all || budget.later || text == "auto")
     return budget;
   double seconds = 0;
   text.consume_back("s");
   if (text.getAsDouble(seconds) || !(seconds >= 0))
-    return llvm::createStringError("--measure is auto, all or seconds (30, "
-                                   "0.5s), not '" +
+    return llvm::createStringError("--measure is auto, all, later or "
+                                   "seconds (30, 0.5s), not '" +
                                    options.measure + "'");
   budget.seconds = seconds;
   return budget;
@@ -386,59 +394,4 @@ llvm::Expected<LoopChoice> baechi::loopChoiceOf(const CompileOptions &options) {
       return llvm::createStringError("unknown loops '" + word +
                                      "'; known: ordered, unordered, serial");
   return choice;
-}
-
-llvm::Error baechi::checkOptions(const CompileOptions &options) {
-  if (std::string wrong = wrongPlacer(options.placer); !wrong.empty())
-    return llvm::createStringError(wrong);
-  if (options.placer == "expert" && options.expert.empty())
-    return llvm::createStringError(
-        "--placer=expert follows an expert's rules: give their file, "
-        "--expert=FILE (docs/formats.md)");
-  placement::Budget budget;
-  if (std::string wrong = placement::parseBudget(options.budget, budget);
-      !wrong.empty())
-    return llvm::createStringError("--budget: " + wrong);
-  if (std::string wrong = wrongObjective(options.objective); !wrong.empty())
-    return llvm::createStringError(wrong);
-  if (llvm::Error wrong = splitChoiceOf(options, /*devices=*/1).takeError())
-    return wrong;
-  if (llvm::Error wrong = exchangeChoiceOf(options).takeError())
-    return wrong;
-  if (options.factors != "none" && options.factors != "smaller")
-    return llvm::createStringError("unknown factors '" + options.factors +
-                                   "'; known: none, smaller");
-  if (options.transfers != "lend" && options.transfers != "copy" &&
-      options.transfers != "network")
-    return llvm::createStringError("unknown transfers '" + options.transfers +
-                                   "'; known: lend, copy, network");
-  if (options.fitMemory != "auto" && options.fitMemory != "whole" &&
-      options.fitMemory != "never")
-    return llvm::createStringError("unknown fit-memory '" + options.fitMemory +
-                                   "'; known: auto, whole, never");
-  if (llvm::Error wrong = loopChoiceOf(options).takeError())
-    return wrong;
-  if (options.costs != "measured" && options.costs != "roofline")
-    return llvm::createStringError("unknown costs '" + options.costs +
-                                   "'; known: measured, roofline");
-  if (llvm::Error wrong = measureBudgetOf(options).takeError())
-    return wrong;
-  if (std::string wrong = wrongCudaMath(options.cudaMath); !wrong.empty())
-    return llvm::createStringError("--cuda-math: " + wrong);
-  if (std::string wrong = wrongCudaConvolutions(options.cudaConvolutions);
-      !wrong.empty())
-    return llvm::createStringError("--cuda-convolutions: " + wrong);
-  if (options.costs == "roofline" && !options.profile.empty())
-    return llvm::createStringError(
-        "--costs=roofline measures nothing, so --profile would not be used: "
-        "give one of them");
-  if (!options.hostTarget.empty() && options.costs != "roofline")
-    return llvm::createStringError(
-        "--host-target: code for another processor is not measured here: give "
-        "--costs=roofline, too");
-  if (options.workers < 1)
-    return llvm::createStringError("--workers needs a positive number");
-  if (options.threads < 1)
-    return llvm::createStringError("--compile-threads needs a positive number");
-  return llvm::Error::success();
 }

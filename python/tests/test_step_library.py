@@ -105,6 +105,31 @@ def test_null_pointers_are_errors(library, tmp_path):
     step.close()
 
 
+def test_operators_are_timed_when_it_is_asked_for(library, tmp_path):
+    file = tmp_path / "mlp.so"
+    file.write_bytes(library)
+    step = StepLibrary(file)
+    counts = [len(device["operators"]) for device in step.program["devices"]]
+    step.run()
+    assert [step.operator_ns(i) for i in range(len(counts))] == [[0] * n for n in counts]
+    step.record_times(True)
+    step.run()
+    for i, count in enumerate(counts):
+        times = step.operator_ns(i)
+        assert len(times) == count and sum(times) <= step.wall_ns
+        assert count == 0 or sum(times) > 0
+    step.record_times(False)
+    step.run()
+    assert sum(step.operator_ns(0)) == 0
+    call, size, times = step._functions, ctypes.c_size_t, (ctypes.c_int64 * 1)()
+    assert call["operator_ns"](step._step, size(9), times, size(1)) == 1
+    assert call["error"](step._step) == b"there is no device 9; the program has %d" % len(counts)
+    assert call["operator_ns"](step._step, size(0), times, size(1)) == 1
+    wrong = b"there is room for 1 times, and device 0 has %d operators" % counts[0]
+    assert call["error"](step._step) == wrong
+    step.close()
+
+
 def test_a_renamed_library_is_told(library, tmp_path):
     file = tmp_path / "other.so"
     file.write_bytes(library)

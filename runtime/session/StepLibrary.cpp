@@ -168,6 +168,32 @@ int64_t baechi_step_wall_ns(const baechi_step *step) {
   return step ? step->session->timeline().wallNs : -1;
 }
 
+int baechi_step_record_times(baechi_step *step, int wanted) {
+  return access(step, nullptr, 0, [&] {
+    step->session->recordTimes(wanted != 0);
+    return Error();
+  });
+}
+
+int baechi_step_operator_ns(baechi_step *step, size_t device, int64_t *ns,
+                            size_t count) {
+  return access(step, ns, count * sizeof(*ns), [&]() -> Error {
+    const Timeline &timeline = step->session->timeline();
+    if (device >= timeline.devices.size())
+      return Error("there is no device " + std::to_string(device) +
+                   "; the program has " +
+                   std::to_string(timeline.devices.size()));
+    const DeviceRecord &record = timeline.devices[device];
+    if (count != record.operators.size())
+      return Error("there is room for " + std::to_string(count) +
+                   " times, and device " + std::to_string(device) + " has " +
+                   std::to_string(record.operators.size()) + " operators");
+    for (const Interval &interval : record.operators)
+      *ns++ = interval.durationNs();
+    return Error();
+  });
+}
+
 const char *baechi_step_error(const baechi_step *step) {
   return step ? step->error.c_str() : "the step is not open";
 }

@@ -11,6 +11,7 @@
 #include "Baechi/Placement/Model/Problem.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -110,6 +111,8 @@ llvm::Expected<Profile> readProfile(const std::string &path);
 /// The same from a text; \p name stands for the file in errors.
 llvm::Expected<Profile> parseProfile(llvm::StringRef text,
                                      const std::string &name);
+/// What its file holds.
+llvm::json::Object profileObject(const Profile &profile);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
 /// Adds the rows, times within a step, plans and times of hosts that the file
 /// \p path lacks, if it is there, and rows that it has disturbed; times of

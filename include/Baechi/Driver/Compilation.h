@@ -51,6 +51,14 @@ public:
   /// steps on one device that they are measured in. Once.
   llvm::Error findCosts(SetArguments setArguments);
 
+  /// In place of all that follows: where nothing is known of what kernels of
+  /// host devices take within a step, chooses their code and compiles the model
+  /// for one of the devices. The program says which rows of the profile its
+  /// steps are to fill ("to_measure"), for another compilation (--step-times).
+  /// False where what is asked for needs costs, or they are known: nothing is
+  /// compiled then.
+  llvm::Expected<bool> compileToMeasure();
+
   /// Places and compiles; costs are found. Where pieces are to be compared with
   /// the whole step and costs are measured, each runs a few steps, with
   /// arguments by \p setArguments, and the faster one stays.
@@ -199,6 +207,10 @@ private:
   /// All that follows is about \p compiler's model.
   void use(HostCompiler &compiler);
   llvm::Error findCosts(Profile &profile, SetArguments setArguments);
+  /// Whether the first steps may run on one of the devices.
+  bool canMeasureLater();
+  /// Takes what --step-times says, if it was given; false: it was not.
+  llvm::Expected<bool> takeGivenTimes(Profile &profile);
   /// Runs the model on one device for what its kernels take within a step;
   /// false where it has not the memory for it.
   llvm::Expected<bool> refineCosts(llvm::StringRef kind, Profile &profile,

@@ -26,6 +26,7 @@ struct DriverOptions : CompileOptions {
   bool sanitizeCode = false;       ///< for ThreadSanitizer
   bool otherProcesses = false;     ///< run some of the devices
   bool measuresPeaks = true;       ///< for reports, where the profile has none
+  bool measuresLater = false;      ///< steps, by who runs the program
 };
 
 /// From code to steps, compared with one device and a reference.

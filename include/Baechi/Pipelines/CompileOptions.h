@@ -46,6 +46,7 @@ struct CompileOptions {
   std::string profile;
   std::string costs = "measured";
   std::string measure = "auto";
+  std::string stepTimes;
   std::string cudaMath = "fp32";
   std::string cudaConvolutions = "measured";
   std::string store;
@@ -153,6 +154,8 @@ slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
 /// How long kernels of hosts are measured.
 struct MeasureBudget {
   bool all = false; ///< as long as it takes
+  /// Steps are measured by whoever runs the library, where one is emitted.
+  bool later = false;
   /// Given by a person; else as long as about five steps take, or a few
   /// seconds.
   std::optional<double> seconds;

@@ -114,6 +114,16 @@ const char *baechi_step_why_separate(baechi_step *step);
 /* Duration of the last step, ns. */
 int64_t baechi_step_wall_ns(const baechi_step *step);
 
+/* From the next step on, the times of operators are recorded (1), or not any
+   more (0), as they are not when a step is opened. 0, or 1 after an error. */
+int baechi_step_record_times(baechi_step *step, int wanted);
+
+/* What each operator of a device took in the last step, ns, in the order of the
+   manifest; 0 where that was not recorded. `count`: how many operators the
+   device has. 0, or 1 after an error. */
+int baechi_step_operator_ns(baechi_step *step, size_t device, int64_t *ns,
+                            size_t count);
+
 /* The text of the last error; it stands until the next call. */
 const char *baechi_step_error(const baechi_step *step);
 

@@ -83,6 +83,11 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
     SmallVector<StringRef> known = hostImplementations(kernel);
     if (options.choicesOnly && known.size() == 1)
       continue;
+    if (options.keepsCode && llvm::any_of(known, [&](StringRef implementation) {
+          const ProfileRow *row = index.find(hash, kKind, implementation);
+          return row && row->stepNs >= 0 && !row->stepDisturbed;
+        }))
+      continue;
     SmallVector<StringRef> missing = llvm::filter_to_vector(
         llvm::reverse(known), [&](StringRef implementation) {
           const ProfileRow *row = index.find(hash, kKind, implementation);

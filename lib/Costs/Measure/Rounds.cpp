@@ -27,8 +27,9 @@ constexpr double kHopeless = 1.5, kHopelessAtOnce = 4;
 /// Of the samples of a round, so many times more are taken to find undisturbed
 /// ones.
 constexpr size_t kPatience = 3;
-/// Estimates are rough, and code is timed in three calls at least.
-constexpr double kCautious = 4;
+/// A round has so many calls at least, one that warms among them; estimates are
+/// rough.
+constexpr double kCallsOfRound = 2, kCautious = 4;
 
 double read(clockid_t clock) {
   timespec now{};
@@ -245,8 +246,8 @@ llvm::SmallVector<size_t> baechi::worthTiming(llvm::ArrayRef<TimedCode> codes,
       break;
     order.truncate(begin);
   }
-  double budget = kCautious * std::max(options.floorSeconds * 1e9,
-                                       options.steps * options.estimatedStepNs);
+  double budget = std::max(options.floorSeconds * 1e9,
+                           options.steps * options.estimatedStepNs / kCautious);
   llvm::SmallVector<size_t> chosen;
   double spent = 0;
   for (size_t number : order) {
@@ -255,7 +256,8 @@ llvm::SmallVector<size_t> baechi::worthTiming(llvm::ArrayRef<TimedCode> codes,
     if (begins && spent > budget)
       break;
     chosen.push_back(number);
-    spent += codes[number].estimatedNs;
+    spent += kCallsOfRound / kCautious * codes[number].estimatedNs +
+             options.secondsEach / kRounds * 1e9;
   }
   return chosen;
 }

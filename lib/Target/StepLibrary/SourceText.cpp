@@ -159,6 +159,13 @@ const char *@_why_separate(@ *step);
 
 /* Duration of the last step, ns. */
 int64_t @_wall_ns(const @ *step);
+/* From the next step on, the times of operators are recorded (1), or not any
+   more (0), as they are not when a step is opened. 0, or 1 after an error. */
+int @_record_times(@ *step, int wanted);
+/* What each operator of a device took in the last step, ns, in the program's
+   order; 0 where that was not recorded. `count`: the device's operators. 0, or 1
+   after an error. */
+int @_operator_ns(@ *step, size_t device, int64_t *ns, size_t count);
 /* The text of the last error; it stands until the next call. */
 const char *@_error(const @ *step);
 /* What the program is: devices, operators, planned times, arguments and results,
@@ -186,6 +193,8 @@ int baechi_step_call(baechi_step *, const void *const *, void *const *);
 int baechi_step_overlap(baechi_step *, int64_t, const baechi_step_calls *, int64_t *);
 const char *baechi_step_why_separate(baechi_step *);
 int64_t baechi_step_wall_ns(const baechi_step *);
+int baechi_step_record_times(baechi_step *, int);
+int baechi_step_operator_ns(baechi_step *, size_t, int64_t *, size_t);
 const char *baechi_step_error(const baechi_step *);
 
 #define INNER ((baechi_step *)step)
@@ -217,6 +226,10 @@ int @_overlap(@ *step, int64_t first, const @_calls *calls, int64_t *failed) {
 }
 const char *@_why_separate(@ *step) { return baechi_step_why_separate(INNER); }
 int64_t @_wall_ns(const @ *step) { return baechi_step_wall_ns(INNER); }
+int @_record_times(@ *step, int wanted) { return baechi_step_record_times(INNER, wanted); }
+int @_operator_ns(@ *step, size_t device, int64_t *ns, size_t count) {
+  return baechi_step_operator_ns(INNER, device, ns, count);
+}
 const char *@_program(void) { return manifest; }
 const char *@_error(const @ *step) { return baechi_step_error(INNER); }
 )";

@@ -7,12 +7,16 @@ programs in processes of their own."""
 from __future__ import annotations
 
 import atexit
+import contextlib
+import ctypes
 import functools
 import importlib
+import importlib.util
 import os
 import pathlib
 import re
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -141,13 +145,35 @@ def _emit(
     return _beside(text, file, options, inputs)
 
 
+# Its symbols are nobody else's, and it looks for its own first: JAX and torch-mlir bring MLIRs of
+# other versions.
+_FLAGS = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND
+
+
+@functools.cache
+def preload() -> None:
+    """Begins to load the compiler's libraries, for who will soon need them and has something else
+    to do. What is wrong with them is told when they are needed."""
+    if os.environ.get("BAECHI_COMPILER", _WAYS[0]) != _WAYS[0]:
+        return
+    found = importlib.util.find_spec("baechi._compiler")
+    if found is None or found.origin is None or "baechi._compiler" in sys.modules:
+        return
+    file = found.origin
+
+    def load() -> None:
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(file, _FLAGS)  # without Python's lock
+
+    with contextlib.suppress(RuntimeError):  # no thread
+        threading.Thread(target=load, name="baechi-load").start()
+
+
 @functools.cache
 def _extension() -> Any:
     """The compiler, apart from other MLIRs of the process; None without it."""
     flags = sys.getdlopenflags()
-    # Its symbols are nobody else's, and it looks for its own first: JAX and torch-mlir bring
-    # MLIRs of other versions.
-    sys.setdlopenflags(os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
+    sys.setdlopenflags(_FLAGS)
     try:
         module = importlib.import_module("baechi._compiler")
     except ModuleNotFoundError:  # built without

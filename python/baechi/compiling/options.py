@@ -21,6 +21,7 @@ _OBJECTIVES = ("makespan", "period")
 _EXCHANGES = ("fifo", "slices", "tictac", "p3")
 _SLICED = ("slices", "p3")
 _FACTORS = ("none", "smaller")
+_REPLAN = ("auto", "never")
 _LEAST_SLICE = 1024  # bytes
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _CUDA_CONVOLUTIONS = ("measured", "generated", "cudnn")
@@ -72,6 +73,9 @@ class CompileOptions:
     slice_bytes: int | None = None
     factors: str = "none"
     objective: str = "makespan"
+    replan: str = "never"
+    # Of steps that were compiled with "auto" (baechi/steps/first_steps.py).
+    step_times: pathlib.Path | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, str | os.PathLike):
@@ -90,6 +94,7 @@ class CompileOptions:
         _check_word("placer", self.placer, _placers())
         _check_word("objective", self.objective, _OBJECTIVES)
         _check_word("factors", self.factors, _FACTORS)
+        _check_word("replan", self.replan, _REPLAN)
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
                 f"splits is {self.splits!r}: give 'none', 'any' (where it is faster), "
@@ -174,6 +179,10 @@ class CompileOptions:
         }
         if self.costs == "measured":
             given["profile"] = str(self.profile_file())
+        if self.step_times is not None:
+            given["step-times"] = str(self.step_times)
+        elif self.replan == "auto" and self.measure == "auto":
+            given["measure"] = "later"
         if self.exchange is not None:
             given["exchange"] = self.exchange
         if self.slice_bytes is not None:
@@ -209,6 +218,11 @@ class CompileOptions:
         if self.profile is None:
             return caches.folder() / "profile.json"
         return pathlib.Path(self.profile)
+
+
+def replan_of(asked: str | None) -> str:
+    """What was asked for, else what the environment says, else `auto`."""
+    return asked if asked is not None else os.environ.get("BAECHI_REPLAN", "auto")
 
 
 def _check_word(option: str, given: object, known: Collection[str]) -> None:

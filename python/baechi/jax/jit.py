@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
-from baechi.compiling.options import CompileOptions, beside
+from baechi.compiling.options import CompileOptions, beside, replan_of
 from baechi.jax.bound import choose
 from baechi.jax.jitted import Jitted
 from baechi.jax.one_replica import NOT_GIVEN, one_replica
@@ -47,6 +47,7 @@ class _Options(TypedDict, total=False):
     slice_bytes: int | None
     factors: str
     objective: str
+    replan: str | None
     transfers: str
     fit_memory: str
     check: Check
@@ -93,6 +94,7 @@ def jit(
     slice_bytes: int | None = None,
     factors: str = "none",
     objective: str = "makespan",
+    replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -158,6 +160,11 @@ def jit(
     factors: of replicas' gradients, `none` (they are sent) or `smaller`: where a gradient is a
         product whose factors are fewer bytes, as of large dense layers, they are sent, and the
         parameter's owner computes the products; the bits are the same.
+    replan: `auto`: where nothing is known of what kernels take within a step, the first calls
+        run on one device, whose times are recorded, and the plan is made of these before a
+        later call, with the same kernels and bits. `never`: steps are measured before the
+        first call. None: what the environment variable BAECHI_REPLAN says, else `auto`
+        (docs/jit.md).
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies), `copy`, or `network` (a message takes what the machine's link says, as on a
         network of that speed, which is simulated); the results are the same.
@@ -224,6 +231,7 @@ def jit(
         slice_bytes,
         factors,
         objective,
+        replan_of(replan),
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")

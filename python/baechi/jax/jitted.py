@@ -17,7 +17,8 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 import jax
 
 from baechi.checking.options import CheckOptions
-from baechi.common import progress, temporary
+from baechi.common import progress, temporary, users
+from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions
 from baechi.compiling.tools import CompileError
 from baechi.importer.jax import replicas as written
@@ -35,6 +36,7 @@ from baechi.steps import resident_jax
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.gpu_array import GpuArray
 from baechi.steps.host_calls import refuse_within_host_calls
+from baechi.steps.library import StepError
 from baechi.steps.resident import ResidentArray
 
 resident_jax.register(ResidentArray)
@@ -92,15 +94,34 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         for leaf in call.leaves:
             if isinstance(leaf, ResidentArray):
                 leaf.leave(self._turn)
-        with self._whole_call(lambda: call.key in self._programs):
+        with self._whole_call(lambda: self._has_program_for(call)):
             self._settle()
-            if call.key not in self._programs:
+            if not self._has_program_for(call):
                 with progress.shown(self._options.verbose, _identifier(self._step)):
-                    self._programs[call.key] = self._compile(call)
+                    self._programs[call.key] = self._compile_or_plan(call)
             program = self._latest = self._programs[call.key]
             result = self._run(call, program, call.leaves)
             self._remember(call, program, args, kwargs)
             return result
+
+    def _has_program_for(self, call: _Call) -> bool:
+        """Whether it can be called as it is."""
+        program = self._programs.get(call.key)
+        return program is not None and not program.is_measured()
+
+    def _compile_or_plan(self, call: _Call) -> JaxProgram:
+        program = self._programs.get(call.key)
+        if program is None:
+            return self._compile(call)
+        try:
+            return program.planned()
+        except (CompileError, StepError) as error:
+            users.warn(
+                f"'{_identifier(self._step)}' goes on on one device, as no plan could be made of "
+                f"what its first calls took ({error}); replan='never' plans before the first call"
+            )
+            program.keep_plan()
+            return program
 
     def _call_quickly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call like an earlier one; MISSED where none was like it, or
@@ -135,6 +156,8 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
     ) -> None:
         """Lets the next call like this one be quick, where it can."""
         if self._checks.check is not None or any(g is not None for g in call.generators):
+            return
+        if program.measures():
             return
         named = (len(args), *kwargs)
         if named not in self._ways:
@@ -179,7 +202,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         )
         checked = self._checks.check is not None
         run = functools.partial(self._run, later) if checked else None
-        options = self._options.written_for(imported.replicas)
+        options = dataclasses.replace(self._options.written_for(imported.replicas), replan="never")
         return Lowered(border, imported.text, options, run, self._dispatches, self._overlaps)
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
@@ -216,6 +239,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
     def _import(self, call: _Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
         progress.phase("import")
+        compiler.preload()
         plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
         name = _identifier(self._step)
@@ -241,7 +265,9 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
     ) -> list[Any]:
         """Runs a part of a step, where the program's operators are if it has any by name."""
         none = Chosen(frozenset(), frozenset())
-        options = dataclasses.replace(self._options, pin=None, placement=None, budget="0")
+        options = dataclasses.replace(
+            self._options, pin=None, placement=None, budget="0", replan="never"
+        )
         with temporary.folder("baechi-jit-") as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the placement is of more than the part
             placement = pathlib.Path(folder) / "placement.json"
@@ -267,6 +293,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         name, separate = _identifier(self._step), ""
         options = self._options.written_for(imported.replicas)
         if self._overlaps:
+            options = dataclasses.replace(options, replan="never")
             checked = self._checks.check is not None
             generators = call.generators, returned
             separate = why_separate(name, *generators, imported.host_calls, options, checked)

@@ -148,10 +148,12 @@ class StepLibrary:
             }
         except AttributeError as error:
             raise StepError(_renamed(file, prefix)) from error
-        # Libraries that were written before calls could overlap lack these.
-        for name in ("overlap", "why_separate"):
+        # Libraries that were written before calls could overlap, or be timed, lack these.
+        for name in ("overlap", "why_separate", "record_times", "operator_ns"):
             if hasattr(library, f"{prefix}_{name}"):
                 self._functions[name] = getattr(library, f"{prefix}_{name}")
+        for name in ("overlap", "why_separate"):
+            if name in self._functions:
                 self._functions[name].restype = ctypes.c_char_p
         for name, kind in (
             ("open", ctypes.c_void_p),
@@ -299,6 +301,22 @@ class StepLibrary:
         """Duration of the last step."""
         self._settle()
         return self._functions["wall_ns"](self._step)
+
+    def record_times(self, wanted: bool) -> None:
+        """From the next step on, what `operator_ns` says is recorded, or not any more."""
+        self._settle()
+        if self._functions["record_times"](self._step, ctypes.c_int(wanted)):
+            self.fail()
+
+    def operator_ns(self, device: int) -> list[int]:
+        """What each operator of a device took in the last step, in the manifest's order."""
+        count = len(self.program["devices"][device]["operators"])
+        times = (ctypes.c_int64 * count)()
+        if self._functions["operator_ns"](
+            self._step, ctypes.c_size_t(device), times, ctypes.c_size_t(count)
+        ):
+            self.fail()
+        return list(times)
 
     def _read(self, function: str, index: int, info: dict[str, Any]) -> np.ndarray:
         value = own_memory(info["shape"], np.dtype(TYPES[info["type"]]))

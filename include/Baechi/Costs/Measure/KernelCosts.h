@@ -30,6 +30,8 @@ struct MeasureOptions {
   /// Only kernels that are to be had in several implementations: what the
   /// others take, steps will tell.
   bool choicesOnly = false;
+  /// Not kernels with a time within a step: its code stays what it was there.
+  bool keepsCode = false;
   /// Warn of each kernel that gets no row, with the reason.
   bool warnOfUnmeasured = true;
   /// What the code comes from where it is lowered already, and goes to; of the
