@@ -8,9 +8,11 @@
 
 #include "Baechi/Driver/Page.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Report/Page.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -91,6 +93,25 @@ private:
   std::vector<Message> messages;
 };
 
+/// What the report says of the run in words (Report.cpp).
+void addNotes(const RunReport &report, std::vector<std::string> &notes) {
+  if (const std::optional<GivenUp> &worse = report.compiled.givenUp)
+    notes.push_back("Instead of '" + worse->winner +
+                    "', whose step would take " +
+                    placement::millisecondsText(worse->stepNs) +
+                    " with the copies between devices.");
+  if (report.othersWork)
+    notes.push_back(llvm::formatv("Disturbed: the machine did the work of "
+                                  "{0:f1} processors for others.",
+                                  *report.othersWork));
+  if (size_t disturbed = report.kernelCosts.disturbed)
+    notes.push_back(std::to_string(disturbed) +
+                    " rows of the profile were disturbed by other work.");
+  if (report.pieces)
+    for (auto [number, line] : llvm::enumerate(report.pieces->lines()))
+      notes.push_back((number == 0 ? "Pieces: " : "… ") + line);
+}
+
 } // namespace
 
 FailureOr<std::string>
@@ -119,8 +140,6 @@ baechi::formatRunPage(ModuleOp module, const placement::Machine &machine,
   summary.winner = report.program.predicted.winner;
   summary.plannedNs = report.program.predicted.makespanNs;
   summary.lowerBoundNs = report.program.predicted.lowerBoundNs;
-  if (report.pieces)
-    for (auto [number, line] : llvm::enumerate(report.pieces->lines()))
-      summary.notes.push_back((number == 0 ? "Pieces: " : "… ") + line);
+  addNotes(report, summary.notes);
   return report::formatPage(problem, reader.placement, summary, &measured);
 }

@@ -20,7 +20,8 @@ static constexpr int64_t defaultSliceBytes = 200000;
 static constexpr CompileOption table[] = {
     {.name = "machine",
      .value = "SPEC",
-     .help = "host:N[@SIZE] (host:2, host:4@2GiB) or a machine file; passes "
+     .help = "host:N[@SIZE] (host:2, host:4@2GiB), with +pool:SIZE or "
+             "+disk:SIZE a memory beside them, or a machine file; passes "
              "without one take the module's",
      .inPasses = "machine",
      .text = &Options::machine},

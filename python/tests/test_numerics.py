@@ -209,3 +209,58 @@ def test_differences_are_taken_in_the_programs_order():
     ours = baechi.jit(step, costs="roofline", budget="0")(x, y)
     for found, expected in zip(ours, jax.jit(step)(x, y), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+TENTHS = functools.partial(np.full, fill_value=0.1, dtype=np.float32)
+LONG_SUMS = {
+    "mean": (lambda x: x.mean(), TENTHS((2048, 2049))),
+    "mean of an offset": (lambda x: x.mean(), 1e4 + np.arange(1 << 19, dtype=np.float32) % 7),
+    "variance": (lambda x: ((x - x.mean()) ** 2).mean(), TENTHS((700, 1001)).cumsum(0)),
+    "columns": (lambda x: x.sum(0), TENTHS((100001, 5))),
+    "channels first": (lambda x: x.sum((0, 2)), TENTHS((37, 3, 5000))),
+    "channels last": (lambda x: x.sum((0, 1)), TENTHS((37, 5000, 3))),
+    "a product with positions": (
+        lambda x: (x * (1 + np.arange(70001, dtype=np.float32))[:, None]).sum(0),
+        TENTHS((70001, 3)),
+    ),
+    "squares": (lambda x: (x * x).sum(), TENTHS(1 << 21)),
+    "a count": (lambda x: (x > 0).astype(x.dtype).sum(0), TENTHS(((1 << 24) + 5000, 2))),
+    "a vector's product": (lambda x: x.reshape(4, -1) @ x.reshape(4, -1)[0], TENTHS(1 << 21)),
+    "a narrow product": (lambda x: x.T @ x, TENTHS((300001, 3))),
+    "a product": (lambda x: x.T @ x, TENTHS((200001, 40))),
+}
+
+
+@pytest.mark.parametrize("splits", ["none", "exact"])
+@pytest.mark.parametrize("name", LONG_SUMS)
+def test_long_sums_are_no_less_exact(name, splits):
+    """Terms that are added one after the other would be rounded to what has been added up
+    by then: of 300,001 tenths to some 2e-3. Exact products have that order."""
+    function, x = LONG_SUMS[name]
+    if splits == "exact" and "product" in name:
+        return
+    expected = np.asarray(function(x.astype(np.float64)))
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0", "splits": splits}
+    found = np.asarray(baechi.jit(function, **options)(x), np.float64)
+    # A large part of what is added may be rounded alike, a few hundred times.
+    rtol = 3e-5 if "product" in name else 5e-6
+    np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
+def test_gradients_of_filters_are_no_less_exact():
+    def loss(w, x):
+        image = lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        return (image * image).sum()
+
+    x, w = TENTHS((64, 40, 40, 3)), TENTHS((3, 3, 3, 8))
+    found = np.asarray(
+        baechi.jit(jax.grad(loss), machine="host:1", costs="roofline", budget="0")(w, x)
+    )
+    wide = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    taps = [wide[:, i : i + 40, j : j + 40] for i in range(3) for j in range(3)]
+    image = sum(tap.sum(-1) * 0.1 for tap in taps)
+    right = [(2 * image[..., None] * tap).sum((0, 1, 2)) for tap in taps]
+    expected = np.reshape(right, (3, 3, 3, 1)).repeat(8, -1)
+    np.testing.assert_allclose(found, expected, rtol=3e-5)

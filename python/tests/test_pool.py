@@ -218,7 +218,7 @@ def test_a_loop_is_told_to_be_written_out():
 def test_wrong_words():
     with pytest.raises(ValueError, match="give 'pool:SIZE'"):
         baechi.jit(adam(mlp), spill_to="disk")
-    with pytest.raises(ValueError, match="other machines name theirs"):
+    with pytest.raises(ValueError, match="another machine names its own"):
         baechi.jit(adam(mlp), machine="machine.json", spill_to="pool:1GiB")
     with pytest.raises(baechi.CompileError, match="is no memory beside devices"):
         run(mlp, "host:1+pool")

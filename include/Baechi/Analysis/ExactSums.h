@@ -18,6 +18,9 @@
 ///   then added in pairs;
 /// - no flag: one after the other.
 ///
+/// Long sums of the last two kinds run so in blocks of their reduction loops
+/// (Conversion/Kernels/Common/BlockSums.h).
+///
 /// None of these depends on the extents of parallel dimensions, so an element
 /// has the same bits in a whole and in any piece of it.
 ///

@@ -67,7 +67,8 @@ private:
     for (const Device *end : {&from, &to})
       if (link.lends && end->kind != "host" && !areOnGpus) {
         error("{} lends, but '{}' is of kind '{}': only devices of kind "
-              "'host', or of kind 'cuda' on one GPU, share an address space",
+              "'host', or of kind 'cuda' on one GPU, share an address space; "
+              "give their link under 'links', without it",
               name(), end->name, end->kind);
         break;
       }

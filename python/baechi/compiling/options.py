@@ -42,7 +42,7 @@ def beside(machine: str | os.PathLike[str], spill_to: str | None) -> str | os.Pa
     if "+" in text or ":" not in text:
         raise ValueError(
             f"spill_to is {spill_to!r} and machine {machine!r}: a pool is added to KIND:N[@SIZE]; "
-            "other machines name theirs"
+            "another machine names its own, a file among its devices, with links that do not lend"
         )
     return f"{text}+{spill_to}"
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/ExactSums.h"
+#include "Common/BlockSums.h"
 #include "Common/LaneSums.h"
 #include "Common/Lowering.h"
 #include "Common/Strides.h"
@@ -113,10 +114,17 @@ LogicalResult lowerKernel(func::FuncOp kernel,
     auto generic = dyn_cast<linalg::GenericOp>(*op);
     if (inPlace && failed(lowerInPlace(rewriter, op)))
       return failure();
-    if (!inPlace && generic && inOrder && laneSumOf(generic))
-      lowerLaneSum(rewriter, generic);
-    else if (!inPlace && generic && linalg::isaContractionOpInterface(op))
+    if (inPlace || !generic)
+      continue;
+    bool isProduct = linalg::isaContractionOpInterface(op);
+    if (isProduct)
       orderContractionLoops(rewriter, generic, inOrder);
+    // An exact product's sum has one order, also where it is in tiles.
+    if (isProduct && inOrder)
+      continue;
+    for (linalg::GenericOp each : sumInBlocks(rewriter, generic))
+      if (inOrder && laneSumOf(each))
+        lowerLaneSum(rewriter, each);
   }
   return success();
 }

@@ -81,6 +81,9 @@ private:
   void packRows(const Position &at);
   SmallVector<Value> readTile(Value from, int64_t rows, Columns columns);
   void writeTile(ArrayRef<Value> tile, Value to, int64_t rows, Columns columns);
+  /// What the terms of this block are added to.
+  SmallVector<Value> beginTile(const Position &at, int64_t rows,
+                               Columns columns);
   void emitTile(const Position &at, int64_t rows, Columns columns,
                 ArrayRef<ProductLoop> sums);
   SmallVector<Value> sum(Factors at, int64_t rows, Columns columns,
@@ -208,26 +211,43 @@ void TileEmitter::writeTile(ArrayRef<Value> tile, Value to, int64_t rows,
   }
 }
 
-void TileEmitter::emitTile(const Position &at, int64_t rows, Columns columns,
-                           ArrayRef<ProductLoop> sums) {
+SmallVector<Value> TileEmitter::beginTile(const Position &at, int64_t rows,
+                                          Columns columns) {
   SmallVector<Value> tile(rows * columns.vectors(), startValue);
   if (at.start) {
     Value from = at.start;
     if (isFirst)
       from = LLVM::SelectOp::create(builder, loc, isFirst, from, at.c);
-    tile = readTile(from, rows, columns);
-  } else if (isFirst) {
-    auto begun = scf::IfOp::create(builder, loc, TypeRange(ValueRange(tile)),
-                                   isFirst, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(begun.thenBlock());
-    scf::YieldOp::create(builder, loc, tile);
-    builder.setInsertionPointToStart(begun.elseBlock());
-    scf::YieldOp::create(builder, loc, readTile(at.c, rows, columns));
-    tile = SmallVector<Value>(begun.getResults());
+    return readTile(from, rows, columns);
   }
+  if (!isFirst)
+    return tile;
+  auto begun = scf::IfOp::create(builder, loc, TypeRange(ValueRange(tile)),
+                                 isFirst, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(begun.thenBlock());
+  scf::YieldOp::create(builder, loc, tile);
+  builder.setInsertionPointToStart(begun.elseBlock());
+  scf::YieldOp::create(builder, loc, readTile(at.c, rows, columns));
+  return SmallVector<Value>(begun.getResults());
+}
+
+void TileEmitter::emitTile(const Position &at, int64_t rows, Columns columns,
+                           ArrayRef<ProductLoop> sums) {
+  // Blocks are summed by themselves: terms that are added to all before them
+  // are rounded to what these add up to.
+  bool byThemselves = isFirst && !plan.inOrder;
+  SmallVector<Value> tile;
+  if (byThemselves)
+    tile.assign(rows * columns.vectors(), code.constant(0));
+  else
+    tile = beginTile(at, rows, columns);
   for (const Factors &factors : at.factors)
     tile = sum(factors, rows, columns, sums, std::move(tile));
+  if (byThemselves)
+    for (auto [element, before] :
+         llvm::zip_equal(tile, beginTile(at, rows, columns)))
+      element = LLVM::FAddOp::create(builder, loc, before, element);
   writeTile(tile, at.c, rows, columns);
 }
 

@@ -278,6 +278,7 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   TilePlan plan;
   plan.operands = product.operands;
   plan.unit = unit;
+  plan.inOrder = inOrder;
   plan.column = *column;
   plan.row = row;
   plan.around = product.batch;

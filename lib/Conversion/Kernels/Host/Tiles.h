@@ -50,6 +50,9 @@ struct TilePlan {
   /// where that is not all.
   ProductLoops blocks, sums;
   int64_t chunk = 1;
+  /// Terms are added in the order of the loops, each to all before it; else
+  /// each block's by themselves.
+  bool inOrder = false;
   bool packRows = false, packPanel = false;
   /// Ask for the next panel of B while the tiles of this one are computed.
   bool prefetchPanel = false;

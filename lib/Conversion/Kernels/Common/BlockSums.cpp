@@ -1,0 +1,250 @@
+//===- BlockSums.cpp - Long sums in blocks --------------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Common/BlockSums.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// Terms of a block that LLVM adds in the lanes of a few vectors, and of one
+/// that is added one after the other: no more than some hundred roundings each.
+constexpr int64_t kInLanes = 4096, kInTurn = 512;
+
+/// How often the result so far is in a sum; none where it is in anything else.
+std::optional<int> timesIn(Value value, BlockArgument sum) {
+  if (value == sum)
+    return 1;
+  auto add = value.getDefiningOp<arith::AddFOp>();
+  if (!add || add->getBlock() != sum.getOwner())
+    return 0;
+  std::optional<int> left = timesIn(add.getLhs(), sum),
+                     right = timesIn(add.getRhs(), sum);
+  return left && right ? std::optional(*left + *right) : std::nullopt;
+}
+
+/// Whether every result is one sum in single precision.
+bool isSum(linalg::GenericOp op) {
+  Operation *end = op.getBody()->getTerminator();
+  for (auto [sum, yielded] :
+       llvm::zip_equal(op.getRegionOutputArgs(), end->getOperands()))
+    if (!sum.getType().isF32() || !sum.hasOneUse() ||
+        timesIn(yielded, sum) != 1)
+      return false;
+  return true;
+}
+
+class BlockSums {
+public:
+  BlockSums(RewriterBase &builder, linalg::GenericOp op)
+      : builder(builder), op(op), loc(op.getLoc()),
+        ranges(op.getStaticLoopRanges()), kinds(op.getIteratorTypesArray()),
+        sizes(ranges), offsets(ranges.size()) {}
+
+  bool plan();
+  SmallVector<linalg::GenericOp> emit();
+
+private:
+  bool isReduction(size_t loop) const {
+    return kinds[loop] == utils::IteratorType::reduction;
+  }
+  bool isCut(size_t loop) const { return sizes[loop] != ranges[loop]; }
+  bool canBeCut(size_t loop);
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  Value partOf(OpOperand &operand);
+  Value allocate(MemRefType like, Type element);
+  void convert(Value from, Value to, bool adds);
+  void addBlock();
+  /// The loops over the blocks, from the outermost on.
+  void emitLoops(size_t loop);
+
+  RewriterBase &builder;
+  linalg::GenericOp op;
+  Location loc;
+  SmallVector<int64_t> ranges;
+  SmallVector<utils::IteratorType> kinds;
+  SmallVector<int64_t> sizes; ///< of a block
+  SmallVector<Value> offsets; ///< of a block; null: from the beginning
+  SmallVector<Value> results, blocks, sums;
+  SmallVector<linalg::GenericOp> emitted;
+};
+} // namespace
+
+/// Whether a loop is a dimension of the operands as it is: not so that of a
+/// window.
+bool BlockSums::canBeCut(size_t loop) {
+  for (OpOperand &operand : op->getOpOperands())
+    for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
+      if (expr.isFunctionOfDim(loop) && !isa<AffineDimExpr>(expr))
+        return false;
+  return true;
+}
+
+bool BlockSums::plan() {
+  if (op.getNumReductionLoops() == 0 || !op.hasPureBufferSemantics() ||
+      llvm::is_contained(ranges, ShapedType::kDynamic) ||
+      llvm::is_contained(ranges, 0) || !isSum(op))
+    return false;
+  int64_t most = isReduction(ranges.size() - 1) ? kInLanes : kInTurn;
+  int64_t terms = 1, inAll = 1; // of a block
+  for (size_t loop = ranges.size(); loop-- > 0;) {
+    if (!isReduction(loop))
+      continue;
+    if (terms * ranges[loop] > most && canBeCut(loop))
+      sizes[loop] = std::max<int64_t>(1, most / terms);
+    terms *= sizes[loop];
+    inAll *= ranges[loop];
+  }
+  if (inAll <= 2 * most || terms == inAll)
+    return false;
+  // So that what is kept of the sums is small.
+  for (size_t loop = 0; loop < ranges.size() && !isReduction(loop); ++loop)
+    if (canBeCut(loop))
+      sizes[loop] = 1;
+  return true;
+}
+
+Value BlockSums::partOf(OpOperand &operand) {
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
+  if (!type)
+    return operand.get();
+  SmallVector<OpFoldResult> from, extents,
+      steps(type.getRank(), builder.getIndexAttr(1));
+  bool whole = true;
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  for (auto [extent, expr] :
+       llvm::zip_equal(type.getShape(), map.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    bool cut = dim && offsets[dim.getPosition()];
+    whole &= !cut;
+    from.push_back(cut ? OpFoldResult(offsets[dim.getPosition()])
+                       : builder.getIndexAttr(0));
+    extents.push_back(
+        builder.getIndexAttr(cut ? sizes[dim.getPosition()] : extent));
+  }
+  return whole ? operand.get()
+               : memref::SubViewOp::create(builder, loc, operand.get(), from,
+                                           extents, steps)
+                     .getResult();
+}
+
+Value BlockSums::allocate(MemRefType like, Type element) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto kernel = op->getParentOfType<FunctionOpInterface>();
+  builder.setInsertionPointToStart(&kernel.getFunctionBody().front());
+  // The stack will hold it, or the kernel's scratch (placeAllocations).
+  return memref::AllocOp::create(builder, loc,
+                                 MemRefType::get(like.getShape(), element),
+                                 builder.getI64IntegerAttr(64));
+}
+
+/// Sets `to` to `from` in its type, or adds it.
+void BlockSums::convert(Value from, Value to, bool adds) {
+  unsigned rank = cast<MemRefType>(to.getType()).getRank();
+  AffineMap same = builder.getMultiDimIdentityMap(rank);
+  SmallVector<utils::IteratorType> parallel(rank,
+                                            utils::IteratorType::parallel);
+  linalg::GenericOp::create(
+      builder, loc, TypeRange(), ValueRange(from), ValueRange(to),
+      ArrayRef<AffineMap>{same, same}, parallel,
+      [&](OpBuilder &body, Location at, ValueRange args) {
+        Type wanted = args[1].getType();
+        Value value =
+            wanted.isF64()
+                ? arith::ExtFOp::create(body, at, wanted, args[0]).getResult()
+                : arith::TruncFOp::create(body, at, wanted, args[0])
+                      .getResult();
+        if (adds)
+          value = arith::AddFOp::create(body, at, args[1], value);
+        linalg::YieldOp::create(body, at, value);
+      });
+}
+
+void BlockSums::addBlock() {
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+  for (Value block : blocks)
+    linalg::FillOp::create(builder, loc, zero, block);
+  SmallVector<Value> operands;
+  for (OpOperand *input : op.getDpsInputOperands())
+    operands.push_back(partOf(*input));
+  llvm::append_range(operands, blocks);
+  auto inner = cast<linalg::GenericOp>(builder.clone(*op));
+  inner->setOperands(operands);
+  OpBuilder::InsertionGuard guard(builder);
+  for (auto at :
+       llvm::make_early_inc_range(inner.getBody()->getOps<linalg::IndexOp>()))
+    if (Value offset = offsets[at.getDim()]) {
+      builder.setInsertionPointAfter(at);
+      auto moved = arith::AddIOp::create(builder, loc, at, offset);
+      at.getResult().replaceAllUsesExcept(moved, moved);
+    }
+  builder.setInsertionPointAfter(inner);
+  for (auto [block, sum] : llvm::zip_equal(blocks, sums))
+    convert(block, sum, /*adds=*/true);
+  emitted.push_back(inner);
+}
+
+void BlockSums::emitLoops(size_t loop) {
+  while (loop < ranges.size() && (!isReduction(loop) || !isCut(loop)))
+    ++loop;
+  if (loop == ranges.size())
+    return addBlock();
+  int64_t size = sizes[loop], left = ranges[loop] % size;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    auto each = scf::ForOp::create(builder, loc, index(0),
+                                   index(ranges[loop] - left), index(size));
+    builder.setInsertionPointToStart(each.getBody());
+    offsets[loop] = each.getInductionVar();
+    emitLoops(loop + 1);
+  }
+  if (left > 0) {
+    sizes[loop] = left;
+    offsets[loop] = index(ranges[loop] - left);
+    emitLoops(loop + 1);
+    sizes[loop] = size;
+  }
+  offsets[loop] = nullptr;
+}
+
+SmallVector<linalg::GenericOp> BlockSums::emit() {
+  builder.setInsertionPoint(op);
+  for (size_t loop = 0; loop < ranges.size() && !isReduction(loop); ++loop)
+    if (isCut(loop)) {
+      auto each = scf::ForOp::create(builder, loc, index(0),
+                                     index(ranges[loop]), index(1));
+      builder.setInsertionPointToStart(each.getBody());
+      offsets[loop] = each.getInductionVar();
+    }
+  for (OpOperand &result : op.getDpsInitsMutable()) {
+    results.push_back(partOf(result));
+    auto type = cast<MemRefType>(results.back().getType());
+    blocks.push_back(allocate(type, builder.getF32Type()));
+    sums.push_back(allocate(type, builder.getF64Type()));
+    convert(results.back(), sums.back(), /*adds=*/false);
+  }
+  emitLoops(0);
+  for (auto [sum, result] : llvm::zip_equal(sums, results))
+    convert(sum, result, /*adds=*/false);
+  builder.eraseOp(op);
+  return std::move(emitted);
+}
+
+SmallVector<linalg::GenericOp> baechi::sumInBlocks(RewriterBase &rewriter,
+                                                   linalg::GenericOp op) {
+  BlockSums sums(rewriter, op);
+  if (!sums.plan())
+    return {op};
+  return sums.emit();
+}

@@ -1,0 +1,28 @@
+//===- BlockSums.h - Long sums in blocks ------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_CONVERSION_KERNELS_COMMON_BLOCKSUMS_H
+#define BAECHI_LIB_CONVERSION_KERNELS_COMMON_BLOCKSUMS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace baechi {
+
+/// Lets a long sum of \p op, on buffers in single precision, run in blocks,
+/// which are added up in double precision: terms that are added one after the
+/// other are rounded to what has been added up by then (Higham, "Accuracy and
+/// Stability of Numerical Algorithms", 4.2). Returns the operation that adds up
+/// each block; \p op itself where no sum is long.
+///
+/// The blocks depend on the reductions and on the order of the loops, not on
+/// the extents of the others, as exact sums need it (Analysis/ExactSums.h).
+llvm::SmallVector<mlir::linalg::GenericOp>
+sumInBlocks(mlir::RewriterBase &rewriter, mlir::linalg::GenericOp op);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_CONVERSION_KERNELS_COMMON_BLOCKSUMS_H
