@@ -100,7 +100,7 @@ llvm::Error baechi::checkStale(const std::optional<StaleOptions> &stale,
   };
   if (stale->replicas < 2)
     return mistake("--staleness is of replicas that share a state: give "
-                   "--replicas=N, too");
+                   "--replicas=N, 2 or more, too");
   if (stale->staleness == 0 && stale->bandwidth)
     return mistake(
         "--bandwidth with --staleness=0: what is sent between steps' ends "

@@ -88,6 +88,7 @@ def test_the_first_calls_are_of_one_device_and_the_bits_stay(compiled):
     step = compiled()
     before = losses(step, 1)
     assert devices(step) == {"host0"} and FIRST in step.report()
+    assert step.report().startswith("placement  round-robin asked, ")
     across = losses(step, 12)  # planned within these
     assert devices(step) == {"host0", "host1"} and SECOND in step.report()
     assert " 0 estimated" in step.report()

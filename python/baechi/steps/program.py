@@ -140,6 +140,8 @@ class Program:
         predicted = program["predicted"]
         given_up = program.get("given_up")
         asked = (given_up or predicted)["placer"]
+        if "to_measure" in program and self._options is not None:
+            asked = self._options.placer  # of the plan that follows
         lines = [
             f"placement  {asked} asked, '{predicted['winner']}' won",
             f"step       predicted {self._predicted()}",
