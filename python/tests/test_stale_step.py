@@ -57,6 +57,16 @@ def _jax(batches: list[tuple[Any, Any]], step: Any = None) -> tuple[Any, list[fl
     return state, losses
 
 
+def test_no_replica_waits_for_a_later_plan(monkeypatch: Any, tmp_path: Any) -> None:
+    """Programs are compiled before any replica runs, whatever other steps do."""
+    monkeypatch.setenv("BAECHI_REPLAN", "auto")
+    options = {"profile": tmp_path / "profile.json", "budget": "0"}
+    with baechi.stale_step(_train, _state(), replicas=2, staleness=0, **options) as step:
+        assert step(*_batches(1)[0]).result().shape == (2,)
+        for each in step._steps:
+            assert not each._latest.measures()  # type: ignore[attr-defined]
+
+
 def test_without_staleness_it_is_the_step_of_the_whole_batch() -> None:
     batches = _batches(12)
     with baechi.stale_step(_train, _state(), replicas=REPLICAS, staleness=0, **OPTIONS) as step:

@@ -89,7 +89,8 @@ class StaleStep(Generic[S]):
                     donate_argnums=(),
                     static_argnums=static_argnums,
                     static_argnames=static_argnames,
-                    **options,
+                    # Not later, in a replica's thread: the others would wait for it.
+                    **({"replan": "never"} | options),
                 )
                 for _ in range(self._count)
             ]
