@@ -289,3 +289,25 @@ def test_a_replica_that_fails_is_told() -> None:
                 trained(np.float32([1, 2])).result()
             with pytest.raises(Exception, match="below zero"):
                 trained.state()
+
+
+def test_the_error_is_that_of_the_replica_that_failed() -> None:
+    """Not of those that stop for it, before or after."""
+    is_called_again = threading.Event()
+
+    def step(state: Any, x: Any) -> Any:
+        if x[0] < 0:
+            is_called_again.wait(60)
+            raise ZeroDivisionError("below zero")
+        return state, x
+
+    with baechi.stale_step(
+        step, np.zeros(3, np.float32), replicas=3, staleness=0, compiled=False
+    ) as trained:
+        for _ in range(2):
+            trained(np.float32([1, 2, -1]))
+        is_called_again.set()
+        for thread in trained._threads:
+            thread.join(60)
+        with pytest.raises(ZeroDivisionError, match="below zero"):
+            trained.state()

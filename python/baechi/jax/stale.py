@@ -193,7 +193,9 @@ class StaleStep(Generic[S]):
                         self._state.check_same(kept)
                         call.give()
         except BaseException as error:
-            self._error = error
+            # Its own rather than that of one that stops for it, whichever comes first.
+            if self._error is None or isinstance(self._error, StoreError):
+                self._error = error
             for each in list(self._calls):
                 each.fail(error)
 
