@@ -54,7 +54,7 @@ def _moves(node: torch.fx.Node) -> bool:
     taken = next(iter(node.all_input_nodes), None)
     values = [each.meta.get("example_value") for each in (node, taken) if each is not None]
     devices = {value.device for value in values if isinstance(value, torch.Tensor)}
-    return node.op != "placeholder" and len(devices) > 1
+    return len(devices) > 1
 
 
 def with_lifted_tensors(
