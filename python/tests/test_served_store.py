@@ -6,11 +6,14 @@ lost, and an error where a process is."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from multiprocessing.connection import Client
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,6 +132,41 @@ def test_a_process_that_ends_is_told() -> None:
         assert "worker 0 is lost: its connection has ended, and it was not finished" in str(error)
 
 
+def test_who_says_nothing_holds_up_no_worker() -> None:
+    """Nor the server's end: a connection that has not said whether it has the key."""
+    with serve(_store(staleness=0)) as server, socket.create_connection(server.address):
+        began = time.monotonic()
+        with RemoteStore(server.address, server.key).worker(0):
+            pass
+        server.close()
+        assert time.monotonic() - began < 30
+
+
+class _Unreadable:
+    def __reduce__(self) -> Any:
+        return int, ("no number",)
+
+
+@pytest.mark.parametrize(
+    "asked, words",
+    [
+        # More than a connection takes before somebody reads it.
+        (("get", ("large", range(4096))), "its connection has ended, and it was not finished"),
+        (("get", (_Unreadable(), 0)), "what it asks for cannot be read .ValueError: invalid lit"),
+    ],
+)
+def test_one_that_goes_or_talks_nonsense_is_told(asked: Any, words: str) -> None:
+    store = baechi.ParameterStore({"large": (4096, 1024)}, workers=2, patience=60)
+    with serve(store) as server:
+        with Client(server.address, authkey=server.key) as connection:
+            connection.send(0)
+            assert connection.recv() == ("tables", {"large": (4096, 1024)})
+            connection.send(asked)
+        with pytest.raises(StoreError, match=f"worker 0 is lost: {words}"):
+            store.clock(1)  # may tell it already
+            store.get(1, "large", 0)
+
+
 def test_errors_of_workers_are_told_to_the_others() -> None:
     store = _store(staleness=0)
     with serve(store) as server:
@@ -149,6 +187,7 @@ def test_what_is_wrong_is_refused() -> None:
             (lambda: remote.get(0, "none", 0), "there is no table 'none'; known: 'counts', 'own'"),
             (lambda: remote.get(0, "own", 9), "table 'own' has 4 rows, no row 9"),
             (lambda: remote.inc(0, "own", 0, np.zeros(3)), r"values of shape \(3,\), where \(2,\)"),
+            (lambda: remote.get(0, ["own"], 0), "get of worker 0 has failed: TypeError: unhash"),  # type: ignore[arg-type]
             (lambda: remote.get(1, "own", 0), "worker 1 is not at work: use it within `with store"),
             (lambda: remote.worker(0).__enter__(), "worker 0 is at work already: give each thread"),
             (lambda: remote._ask(0, "drain"), "a worker asks for 'drain', which a store does not"),

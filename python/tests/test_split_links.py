@@ -97,6 +97,26 @@ def test_means_and_variances_are_one_message(devices, tmp_path):
     np.testing.assert_array_equal(*(np.asarray(each(x)[1]) for each in same))
 
 
+@pytest.mark.parametrize("devices", [2, 3])
+def test_infinite_sums_stay_infinite(devices, tmp_path):
+    """Of a piece or of all, where JAX's are: not NaN."""
+    x = np.random.default_rng(3).normal(size=(4097, 8)).astype(np.float32)
+    x[1, 1], x[4000, 2], x[7, 3] = np.inf, -np.inf, np.nan
+    x[:2000, 4], x[:, 5], x[::2, 6] = 1e36, 1e37, -1e37
+
+    def statistics(x):
+        mean = x.mean(0)
+        return mean, ((x - mean) ** 2).mean(0), x - mean
+
+    machine = on_links(devices, 1000, tmp_path)
+    step = baechi.jit(statistics, machine=machine, splits="any", split={"x": (0, devices)}, **QUICK)
+    expected = jax.jit(statistics)(x)
+    assert np.isinf(expected[0]).sum() == 5 and np.isinf(expected[1]).sum() == 3
+    for ours, theirs in zip(step(x), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-6)
+    assert len({device for name, device in step.placement.items() if ".piece" in name}) == devices
+
+
 def test_layers_that_gain_are_in_pieces_and_others_whole(tmp_path):
     """A wide layer, and narrow ones whose statistics take longer than they do."""
     machine = on_links(2, 200_000, tmp_path)

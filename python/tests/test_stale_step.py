@@ -57,6 +57,16 @@ def _jax(batches: list[tuple[Any, Any]], step: Any = None) -> tuple[Any, list[fl
     return state, losses
 
 
+def test_no_replica_waits_for_a_later_plan(monkeypatch: Any, tmp_path: Any) -> None:
+    """Programs are compiled before any replica runs, whatever other steps do."""
+    monkeypatch.setenv("BAECHI_REPLAN", "auto")
+    options = {"profile": tmp_path / "profile.json", "budget": "0"}
+    with baechi.stale_step(_train, _state(), replicas=2, staleness=0, **options) as step:
+        assert step(*_batches(1)[0]).result().shape == (2,)
+        for each in step._steps:
+            assert not each._latest.measures()  # type: ignore[attr-defined]
+
+
 def test_without_staleness_it_is_the_step_of_the_whole_batch() -> None:
     batches = _batches(12)
     with baechi.stale_step(_train, _state(), replicas=REPLICAS, staleness=0, **OPTIONS) as step:
@@ -279,3 +289,25 @@ def test_a_replica_that_fails_is_told() -> None:
                 trained(np.float32([1, 2])).result()
             with pytest.raises(Exception, match="below zero"):
                 trained.state()
+
+
+def test_the_error_is_that_of_the_replica_that_failed() -> None:
+    """Not of those that stop for it, before or after."""
+    is_called_again = threading.Event()
+
+    def step(state: Any, x: Any) -> Any:
+        if x[0] < 0:
+            is_called_again.wait(60)
+            raise ZeroDivisionError("below zero")
+        return state, x
+
+    with baechi.stale_step(
+        step, np.zeros(3, np.float32), replicas=3, staleness=0, compiled=False
+    ) as trained:
+        for _ in range(2):
+            trained(np.float32([1, 2, -1]))
+        is_called_again.set()
+        for thread in trained._threads:
+            thread.join(60)
+        with pytest.raises(ZeroDivisionError, match="below zero"):
+            trained.state()

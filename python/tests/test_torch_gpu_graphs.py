@@ -17,6 +17,7 @@ from baechi.steps.library import StepLibrary  # noqa: E402
 from baechi.steps.program import CompileOptions  # noqa: E402
 from baechi.torch import gpu  # noqa: E402
 from baechi.torch.backend import CompiledGraph, _Differentiable  # noqa: E402
+from baechi.torch.captured import OnGpu  # noqa: E402
 from test_dlpack import FAKE, RUN  # noqa: E402
 from test_torch_gpu import MIXED, on_the_fake  # noqa: E402
 
@@ -166,6 +167,20 @@ def test_graphs_that_a_trace_on_the_cpu_does_not_show_are_refused():
     moves.output((y,))
     with pytest.raises(ImportFailure, match=r"is on cuda:0 and gives 'cpu' on cpu: move it there"):
         gpu.refuse_graph(GPU, moves)
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_what_is_moved_to_the_cpu_is_a_copy(moves):
+    """And is changed alone; what was there already is itself."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    y = graph.call_method("cpu", (x,))
+    graph.call_method("add_", (y, 1))
+    graph.output((x, y))
+    x.meta["example_value"] = torch.zeros(2, device="meta" if moves else "cpu")
+    y.meta["example_value"] = torch.zeros(2)
+    x, y = OnGpu(torch.fx.GraphModule({}, graph)).run(torch.zeros(2))
+    assert (x.tolist(), y.tolist()) == ([0.0 if moves else 1.0] * 2, [1.0, 1.0])
 
 
 def test_stand_ins_are_of_no_gpu():

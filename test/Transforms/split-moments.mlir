@@ -22,6 +22,11 @@
 // CHECK: arith.addf
 // CHECK: arith.addf
 // CHECK: %[[R0:.*]]:2 = linalg.generic {{.*}} ins(%[[M0]], %[[Q0]]#0, %[[Q0]]#1 :
+// Infinite means have nothing left to put right, and equal ones are not apart.
+// CHECK: ^bb0(%[[MEAN:.*]]: f32, %{{.*}}: f32, %[[LEFT:.*]]: f32, %{{.*}}: f32, %{{.*}}: f32):
+// CHECK: %[[NONE:.*]] = arith.subf %[[MEAN]], %[[MEAN]]
+// CHECK: %[[FINITE:.*]] = arith.cmpf oeq, %[[NONE]]
+// CHECK: arith.select %[[FINITE]], %[[LEFT]]
 // CHECK: %[[M1:.*]] = linalg.generic {{.*}} ins(%[[S1]] :
 // CHECK: arith.constant 5.0
 // CHECK: %[[Q1:.*]]:2 = linalg.generic {{.*}}"reduction", "parallel"{{.*}} ins(%[[X1]], %[[M1]] :
@@ -30,6 +35,8 @@
 // CHECK: %[[SENT1:.*]] = linalg.generic {{.*}} ins(%[[R1]]#0, %[[R1]]#1 : {{.*}} outs({{.*}} : tensor<2x16xf32>)
 // Both halves of both; 3 * 5 / 8 of the squared difference of the means.
 // CHECK: %[[BOTH0:.*]]:2 = linalg.generic {indexing_maps = [#[[HALF0]], #[[HALF0]], #[[HALF1]], #[[HALF1]], {{.*}} ins(%[[SENT0]], %[[SENT1]], %[[SENT0]], %[[SENT1]] : {{.*}} attrs = {baechi.partials}
+// CHECK: %[[EQUAL:.*]] = arith.cmpf oeq
+// CHECK: arith.select %[[EQUAL]], %{{.*}}, %{{.*}}
 // CHECK: arith.constant 1.875
 // CHECK: %[[BOTH1:.*]]:2 = linalg.generic {{.*}} ins(%[[SENT0]], %[[SENT1]], %[[SENT0]], %[[SENT1]] : {{.*}} attrs = {baechi.partials}
 // CHECK: arith.divf %[[BOTH0]]#0

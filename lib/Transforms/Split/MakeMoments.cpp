@@ -61,12 +61,13 @@ public:
     SmallVector<Value> right =
         elements({mean, summed.getResult(0), summed.getResult(1)},
                  {same, same, same}, 2, [&](OpBuilder &body, ValueRange read) {
-                   Value rest = divided(body, read[2], terms);
+                   Value left = ifFinite(body, read[0], read[2]);
+                   Value rest = divided(body, left, terms);
                    Value rounded = arith::MulFOp::create(
                        body, loc, read[0], count(body, double(terms)));
-                   Value more = arith::MulFOp::create(body, loc, read[2], rest);
+                   Value more = arith::MulFOp::create(body, loc, left, rest);
                    return SmallVector<Value>{
-                       arith::AddFOp::create(body, loc, rounded, read[2]),
+                       arith::AddFOp::create(body, loc, rounded, left),
                        arith::SubFOp::create(body, loc, read[1], more)};
                  });
     return {right[0], right[1], terms};
@@ -106,6 +107,23 @@ private:
 
   Value divided(OpBuilder &body, Value sum, int64_t terms) const {
     return arith::DivFOp::create(body, loc, sum, count(body, double(terms)));
+  }
+
+  /// \p value where \p mean is a finite number, else 0: infinite sums stay so.
+  Value ifFinite(OpBuilder &body, Value mean, Value value) const {
+    Value zero = count(body, 0.0);
+    Value none = arith::SubFOp::create(body, loc, mean, mean); // else NaN
+    Value finite =
+        arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ, none, zero);
+    return arith::SelectOp::create(body, loc, finite, value, zero);
+  }
+
+  /// \p first less \p second; 0 also where both are the same infinity.
+  Value difference(OpBuilder &body, Value first, Value second) const {
+    Value same = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ,
+                                       first, second);
+    Value apart = arith::SubFOp::create(body, loc, first, second);
+    return arith::SelectOp::create(body, loc, same, count(body, 0.0), apart);
   }
 
   /// One loop nest that makes \p results tensors of what it reads by \p maps.
@@ -182,9 +200,8 @@ private:
     SmallVector<Value> both = elements(
         {first, second, first, second}, {half(0), half(0), half(1), half(1)}, 2,
         [&](OpBuilder &body, ValueRange read) {
-          Value apart =
-              arith::SubFOp::create(body, loc, divided(body, read[0], ofFirst),
-                                    divided(body, read[1], ofSecond));
+          Value apart = difference(body, divided(body, read[0], ofFirst),
+                                   divided(body, read[1], ofSecond));
           Value square = arith::MulFOp::create(body, loc, apart, apart);
           Value between =
               arith::MulFOp::create(body, loc, square, count(body, weight));

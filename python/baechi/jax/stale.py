@@ -89,7 +89,8 @@ class StaleStep(Generic[S]):
                     donate_argnums=(),
                     static_argnums=static_argnums,
                     static_argnames=static_argnames,
-                    **options,
+                    # Not later, in a replica's thread: the others would wait for it.
+                    **({"replan": "never"} | options),
                 )
                 for _ in range(self._count)
             ]
@@ -192,7 +193,9 @@ class StaleStep(Generic[S]):
                         self._state.check_same(kept)
                         call.give()
         except BaseException as error:
-            self._error = error
+            # Its own rather than that of one that stops for it, whichever comes first.
+            if self._error is None or isinstance(self._error, StoreError):
+                self._error = error
             for each in list(self._calls):
                 each.fail(error)
 

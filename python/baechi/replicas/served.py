@@ -13,7 +13,13 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import (
+    Client,
+    Connection,
+    Listener,
+    answer_challenge,
+    deliver_challenge,
+)
 from typing import Any
 
 import numpy as np
@@ -26,6 +32,7 @@ Rows = int | Sequence[int] | np.ndarray
 
 # What a worker may ask for.
 _ASKED = ("get", "inc", "clock")
+_ENDED = "its connection has ended, and it was not finished"
 
 
 class StoreServer:
@@ -42,7 +49,7 @@ class StoreServer:
         self._taken: set[int] = set()  # workers that have had a connection
         self._lock = threading.Lock()
         try:
-            self._listener = Listener(address, backlog=64, authkey=self.key)
+            self._listener = Listener(address, backlog=64)
         except OSError as error:
             raise StoreError(
                 f"the store cannot be served at {_text(address)} ({error}): give an address of "
@@ -71,23 +78,30 @@ class StoreServer:
 
     def _accept(self) -> None:
         while not self._ends:
-            # Whoever has not the key, or goes before it is asked for, is none of ours.
-            with contextlib.suppress(OSError, EOFError, AuthenticationError):
+            with contextlib.suppress(OSError):  # gone already
                 connection = self._listener.accept()
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
         """One worker."""
-        with connection, contextlib.suppress(OSError, EOFError):
+        # Whoever has not the key, or goes before it is asked for, is none of ours. Who says
+        # nothing at all waits in a thread of its own, and holds nobody up.
+        with connection, contextlib.suppress(OSError, EOFError, AuthenticationError):
+            deliver_challenge(connection, self.key)
+            answer_challenge(connection, self.key)
             asked = connection.recv()
             try:
                 worker = self._take(asked)
             except StoreError as error:
                 connection.send(("error", str(error)))
                 return
-            connection.send(("tables", self._store.tables))
-            if not self._work(worker, connection):
-                self._store.lose(worker, "its connection has ended, and it was not finished")
+            lost: str | None = _ENDED
+            try:
+                connection.send(("tables", self._store.tables))
+                lost = self._work(worker, connection)
+            finally:  # also where it goes while it is sent something
+                if lost is not None:
+                    self._store.lose(worker, lost)
 
     def _take(self, worker: Any) -> int:
         count = self._store.workers
@@ -103,13 +117,15 @@ class StoreServer:
             self._taken.add(worker)
         return worker
 
-    def _work(self, worker: int, connection: Connection) -> bool:
-        """Whether it has said how it ends."""
+    def _work(self, worker: int, connection: Connection) -> str | None:
+        """Why it is lost; None where it has said how it ends."""
         while True:
             try:
                 name, arguments = connection.recv()
             except (OSError, EOFError):
-                return False
+                return _ENDED
+            except Exception as error:  # whatever its classes raise here
+                return f"what it asks for cannot be read ({type(error).__name__}: {error})"
             try:
                 if name == "finish":
                     self._store.finish(worker)
@@ -121,12 +137,18 @@ class StoreServer:
                     made = getattr(self._store, name)(worker, *arguments)
                     connection.send(("made", made))
                     continue
+            except OSError:
+                return _ENDED
             except StoreError as error:
                 connection.send(("error", str(error)))
                 continue
+            except Exception as error:  # as a thread would be told
+                told = f"{name} of worker {worker} has failed: {type(error).__name__}: {error}"
+                connection.send(("error", f"{told}; see ParameterStore.{name}"))
+                continue
             with contextlib.suppress(OSError):  # it may be gone already
                 connection.send(("made", None))
-            return True
+            return None
 
 
 class RemoteStore:

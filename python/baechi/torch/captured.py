@@ -35,6 +35,11 @@ class WithNumbers(torch.fx.Interpreter):
 class OnGpu(WithNumbers):
     """Of tensors on a GPU, for which stand-ins on the CPU come."""
 
+    def run_node(self, n: torch.fx.Node) -> Any:
+        found = super().run_node(n)
+        # Moved to another device it is a copy, which may be changed, while a stand-in stays itself.
+        return found.clone() if _moves(n) else found
+
     def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return super().call_function(target, gpu.on_cpu(args), gpu.on_cpu(kwargs))
 
@@ -42,6 +47,14 @@ class OnGpu(WithNumbers):
         if target == "cuda":
             return args[0]  # it is there already
         return super().call_method(target, gpu.on_cpu(args), gpu.on_cpu(kwargs))
+
+
+def _moves(node: torch.fx.Node) -> bool:
+    """Whether it takes a tensor of one device and gives one of another."""
+    taken = next(iter(node.all_input_nodes), None)
+    values = [each.meta.get("example_value") for each in (node, taken) if each is not None]
+    devices = {value.device for value in values if isinstance(value, torch.Tensor)}
+    return len(devices) > 1
 
 
 def with_lifted_tensors(
