@@ -231,7 +231,14 @@ class StaleStep(Generic[S]):
         self._settle()
 
 
-def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> StaleStep[S]:
+def stale_step(
+    step: Callable[..., tuple[S, Any]],
+    state: S,
+    *,
+    replicas: int,
+    staleness: int,
+    **options: Any,
+) -> StaleStep[S]:
     """Trains with replicas whose state is late, by a bound.
 
     `step(state, *batch)` is that of one device: it returns the next state, and what else it
@@ -254,7 +261,8 @@ def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> 
         ends, rows in the `order` of `ParameterStore`; None: what must be there, at the ends, and
         nothing else with `staleness=0`.
     static_argnums, static_argnames: hashable Python values, of which each set is a program, as of
-        `baechi.jit`; the state is the step's argument 0. They are cut along nothing.
+        `baechi.jit`, but given by position, as all that follows the state; that is the step's
+        argument 0. They are cut along nothing.
     ahead: how many calls may wait before the next one does.
     patience: seconds that a replica waits for another before an error names that.
     checked: every read of the state is compared with the bound.
@@ -262,7 +270,7 @@ def stale_step(step: Callable[..., tuple[S, Any]], state: S, **options: Any) -> 
         any framework.
     Others are those of `baechi.jit`, for the replicas' programs on one host device each.
     """
-    return StaleStep(step, state, **options)
+    return StaleStep(step, state, replicas=replicas, staleness=staleness, **options)
 
 
 class _Call:
