@@ -317,6 +317,14 @@ def jit_on_the_fake():
     # The host's arrays give the host's.
     q, y = step(np.asarray(q), x)
     assert not isinstance(y, GpuArray)
+    # Memory of a call that fails may still be written: who has it next waits.
+    gpu_memory.release()
+    fake.fakeCudaFail(b"cuMemcpyAsync")
+    with pytest.raises(StepError):
+        step(p, on_gpu)
+    fake.fakeCudaFail(None)
+    gc.collect()
+    assert [awaited for each in gpu_memory._kept._free.values() for _, awaited in each] == [True]
     del q, y, z, taken, on_gpu, step
     gc.collect()
     gpu_memory.release()

@@ -236,7 +236,13 @@ class JaxProgram(Program):
         self._residents.before_step({i: leaves[i] for i in updated})
         made = self._places_on_gpu(updated.values()) if on_gpu else {}
         if made:
-            self.step(moved, made)
+            try:
+                self.step(moved, made)
+            except BaseException:
+                # The GPU may still write them.
+                for array in made.values():
+                    array.await_before_reuse()
+                raise
         else:
             for i, value in moved.items():
                 self.library.set_argument(i, value)

@@ -59,7 +59,7 @@ class GpuArray:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], gpu: int):
         self.shape, self.dtype, self.gpu = tuple(shape), np.dtype(dtype), gpu
-        self._is_lent = False
+        self._is_awaited = False  # by who has its memory next
         self._address = ctypes.c_uint64(gpu_memory.allocate(gpu, self.nbytes))
 
     @property
@@ -77,7 +77,11 @@ class GpuArray:
     def __del__(self) -> None:
         if address := getattr(self, "_address", None):
             with contextlib.suppress(Exception):
-                gpu_memory.give_back(self.gpu, self.nbytes, address.value, self._is_lent)
+                gpu_memory.give_back(self.gpu, self.nbytes, address.value, self._is_awaited)
+
+    def await_before_reuse(self) -> None:
+        """Others may read or write it on the GPU when it goes."""
+        self._is_awaited = True
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         value = np.empty(self.shape, self.dtype)
@@ -114,7 +118,7 @@ class GpuArray:
         """Of memory that nothing writes any more: the step waited for it, whatever `stream`."""
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("the array is given where it lies, without a copy")
-        self._is_lent = True
+        self.await_before_reuse()
         return self.capsule_for_steps(max_version=max_version)
 
     def capsule_for_steps(

@@ -70,13 +70,13 @@ class _Kept:
             self._bytes -= size
             return found.pop()
 
-    def give(self, gpu: int, size: int, address: int, lent: bool) -> bool:
+    def give(self, gpu: int, size: int, address: int, awaited: bool) -> bool:
         """False: there is enough already."""
         with self._lock:
             if self._bytes + size > _MOST_KEPT:
                 return False
             self._bytes += size
-            self._free.setdefault((gpu, size), []).append((address, lent))
+            self._free.setdefault((gpu, size), []).append((address, awaited))
             return True
 
     def clear(self) -> list[tuple[int, int]]:
@@ -99,12 +99,12 @@ def allocate(gpu: int, size: int) -> int:
     """The address of so many bytes. Raises StepError."""
     with selected(gpu):
         if found := _kept.take(gpu, _rounded(size)):
-            address, lent = found
-            if lent:  # whoever had it may have begun to read it, on a stream of their own
+            address, awaited = found
+            if awaited:  # whoever had it may have begun to use it, on a stream of their own
                 try:
                     call("cuCtxSynchronize")
                 except StepError:
-                    _kept.give(gpu, _rounded(size), address, lent)
+                    _kept.give(gpu, _rounded(size), address, awaited)
                     raise
             return address
         place = ctypes.c_uint64()
@@ -117,9 +117,9 @@ def allocate(gpu: int, size: int) -> int:
         return place.value
 
 
-def give_back(gpu: int, size: int, address: int, lent: bool) -> None:
-    """lent: others had it by DLPack."""
-    if not _kept.give(gpu, _rounded(size), address, lent):
+def give_back(gpu: int, size: int, address: int, awaited: bool) -> None:
+    """awaited: others had it by DLPack, or a step that failed."""
+    if not _kept.give(gpu, _rounded(size), address, awaited):
         with selected(gpu):
             call("cuMemFree_v2", ctypes.c_uint64(address))
 
