@@ -4,18 +4,20 @@
 """Loops of programs that mpirun, torchrun or srun has started in several processes."""
 
 import hashlib
+import itertools
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 import baechi
 from baechi.compiling import tools
-from baechi.loops import applications, data
+from baechi.loops import applications, data, launched
 from baechi.loops.launch import Launch, find_launch
 
 PROGRAM = """
@@ -190,6 +192,29 @@ def test_a_call_that_rank_0_cannot_make_is_told(tmp_path, words, told):
         assert expected in failed
         assert again == "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]"
     assert left_in(tmp_path) == []
+
+
+def test_a_folder_goes_while_another_rank_writes_into_it(tmp_path):
+    """Else that rank would wait there for an answer, and rank 0 for it."""
+
+    def write(folder):
+        for number in itertools.count():
+            try:
+                launched._write(folder / f"asked-{number}.json", {})
+            except FileNotFoundError:
+                return
+
+    for number in range(40):
+        folder = tmp_path / f"launched-{number}"
+        folder.mkdir()
+        for name in range(20):
+            (folder / f"in-{name}").touch()
+        rank = threading.Thread(target=write, args=(folder,), daemon=True)
+        rank.start()
+        launched._remove(tmp_path / "board", folder)
+        rank.join(30)
+        assert not rank.is_alive()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="there is no mpirun")

@@ -293,4 +293,8 @@ def _remove(board: pathlib.Path, folder: pathlib.Path) -> None:
     while _pending(folder) and time.monotonic() - begun < _SECONDS:
         time.sleep(0.01)
     board.unlink(missing_ok=True)
+    # At once: while it is emptied a rank could write into it, and wait there for an answer.
+    gone = folder.with_name(f"{folder.name}.gone")
+    with contextlib.suppress(OSError):
+        folder = folder.rename(gone)
     shutil.rmtree(folder, ignore_errors=True)

@@ -29,9 +29,9 @@ func.func private @sum_of_all(%x: tensor<4097x1024xf32>, %s: tensor<f32>) -> ten
 // CHECK-LABEL: llvm.func @baechi.kernel.sum_of_columns(
 // CHECK: llvm.mlir.constant(512 : index)
 // CHECK: llvm.fadd {{.*}} : f64
-func.func private @sum_of_columns(%x: tensor<2048x8xf32>, %s: tensor<8xf32>) -> tensor<8xf32> attributes {baechi.kernel} {
+func.func private @sum_of_columns(%x: tensor<65536x8xf32>, %s: tensor<8xf32>) -> tensor<8xf32> attributes {baechi.kernel} {
   %r = linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
-      ins(%x : tensor<2048x8xf32>) outs(%s : tensor<8xf32>) {
+      ins(%x : tensor<65536x8xf32>) outs(%s : tensor<8xf32>) {
   ^bb0(%in: f32, %out: f32):
     %i = linalg.index 0 : index
     %j = arith.index_cast %i : index to i32

@@ -15,6 +15,9 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
+/// Sums of no more terms stay as they are: one after the other they have the
+/// bits of the same terms in pieces (docs/memory.md, "Cut into pieces").
+constexpr int64_t kShort = 32768;
 /// Terms of a block that LLVM adds in the lanes of a few vectors, and of one
 /// that is added one after the other: no more than some hundred roundings each.
 constexpr int64_t kInLanes = 4096, kInTurn = 512;
@@ -105,7 +108,7 @@ bool BlockSums::plan() {
     terms *= sizes[loop];
     inAll *= ranges[loop];
   }
-  if (inAll <= 2 * most || terms == inAll)
+  if (inAll <= kShort || terms == inAll)
     return false;
   // So that what is kept of the sums is small.
   for (size_t loop = 0; loop < ranges.size() && !isReduction(loop); ++loop)

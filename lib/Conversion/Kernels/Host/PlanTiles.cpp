@@ -38,6 +38,10 @@ constexpr int64_t kFewRows = 64;
 /// 4x4 places, and so many vectors of rows reuse what is transposed.
 constexpr int64_t kVectorsToTranspose = 2;
 
+/// Sums of no more terms are added in their order, as those of the same terms
+/// in pieces are (docs/memory.md, "Cut into pieces").
+constexpr int64_t kShort = 32768;
+
 /// Tiles of rows up to which the next panel is asked for.
 constexpr int64_t kFewTiles = 24;
 /// Bytes of a line of the cache.
@@ -278,7 +282,7 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   TilePlan plan;
   plan.operands = product.operands;
   plan.unit = unit;
-  plan.inOrder = inOrder;
+  plan.inOrder = inOrder || sizeOf(product.sums) <= kShort;
   plan.column = *column;
   plan.row = row;
   plan.around = product.batch;
