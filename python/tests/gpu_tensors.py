@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from baechi.steps.gpu_array import GpuArray
+from baechi.steps.library import StepLibrary
 
 aten = torch.ops.aten
 
@@ -90,3 +91,17 @@ class Factories(TorchDispatchMode):
 def without_a_driver() -> None:
     """PyTorch looks for a GPU before it makes a tensor there."""
     torch.cuda._lazy_init = lambda: None
+
+
+def noted_moves() -> list[tuple[str, str]]:
+    """What steps move through the host from now on: by which function, and its name."""
+    moved: list[tuple[str, str]] = []
+    move = StepLibrary._move
+
+    def noted(library, function, index, value):
+        border = "results" if function == "get_result" else "arguments"
+        moved.append((function, library.program[border][index]["name"]))
+        move(library, function, index, value)
+
+    StepLibrary._move = noted
+    return moved

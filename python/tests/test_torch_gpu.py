@@ -15,7 +15,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_mlir")
 
 import baechi.torch  # noqa: E402
-from baechi.steps.library import StepLibrary  # noqa: E402
 from baechi.torch import gpu  # noqa: E402
 from test_dlpack import FAKE, ROOT, RUN  # noqa: E402
 
@@ -68,22 +67,14 @@ def compiled(model, optimizer, machine, **options):
 
 def trains(folder, columns_first):
     """In a process of its own."""
-    from gpu_tensors import Factories, GpuTensor, on_gpu, without_a_driver
+    from gpu_tensors import Factories, GpuTensor, noted_moves, on_gpu, without_a_driver
 
     without_a_driver()
     (file := folder / "machine.json").write_text(json.dumps(MIXED))
     ours, theirs = twins(columns_first)
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9) for m in (ours, theirs)]
     step = compiled(ours, optimizers[0], str(file), pin=PINS, outputs=lambda output: output)
-    place, moved = ours.weight.data_ptr(), []
-    move = StepLibrary._move
-
-    def noted(library, function, index, value):
-        border = "results" if function == "get_result" else "arguments"
-        moved.append((function, library.program[border][index]["name"]))
-        move(library, function, index, value)
-
-    StepLibrary._move = noted
+    place, moved = ours.weight.data_ptr(), noted_moves()
     for seed in range(3):
         torch.manual_seed(seed)
         x, y = torch.randn(5, 8), torch.randn(5, 4)

@@ -13,7 +13,6 @@ pytest.importorskip("torch_mlir")
 
 from baechi.checking.options import CheckOptions  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
-from baechi.steps.library import StepLibrary  # noqa: E402
 from baechi.steps.program import CompileOptions  # noqa: E402
 from baechi.torch import gpu  # noqa: E402
 from baechi.torch.backend import CompiledGraph, _Differentiable  # noqa: E402
@@ -44,7 +43,7 @@ def options(folder, **pins):
 
 def runs(folder):
     """In a process of its own."""
-    from gpu_tensors import Factories, GpuTensor, on_gpu, without_a_driver
+    from gpu_tensors import Factories, GpuTensor, noted_moves, on_gpu, without_a_driver
 
     without_a_driver()
     host = dict.fromkeys(["seen", "add*", "sum", "permute"], "host0")
@@ -52,15 +51,7 @@ def runs(folder):
     torch.manual_seed(0)
     x, weight, seen = torch.randn(5, 8), torch.randn(8, 4), torch.zeros(())
     given = [on_gpu(each) for each in (x, weight, seen)]
-    moved = []
-    move = StepLibrary._move
-
-    def noted(library, function, index, value):
-        border = "results" if function == "get_result" else "arguments"
-        moved.append((function, library.program[border][index]["name"]))
-        move(library, function, index, value)
-
-    StepLibrary._move = noted
+    moved = noted_moves()
     for _ in range(3):
         with Factories(), torch.no_grad():
             found = graph.run(*given)

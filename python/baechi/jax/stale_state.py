@@ -45,7 +45,7 @@ class StaleState:
                 "the state has no array of floating point, which is what replicas share: give "
                 "the parameters and what the step keeps of them as its first argument"
             )
-        self.tables = {leaf.table: leaf.rows_of(named[at][1]) for at, leaf in self._shared.items()}
+        self.tables = {leaf.name: leaf.rows_of(named[at][1]) for at, leaf in self._shared.items()}
 
     def seen(self, worker: int, read: Callable[[str, range], np.ndarray]) -> Any:
         """The state as a worker sees it, of the rows that `read` gives."""
@@ -109,12 +109,12 @@ class _Shared:
                 "has at most 32 bits; convert it to float32, or let the step keep it in another "
                 "argument"
             )
-        self.name = self.table = name
+        self.name = name
         self.shape, self.type, self._dtype = value.shape, str(value.dtype), value.dtype
         self._size = value.size
         self._width = min(value.size, _WIDEST)
         self._rows = -(-value.size // self._width)
-        self.place = self.table, range(self._rows)
+        self.place = self.name, range(self._rows)
 
     def rows_of(self, value: Any) -> np.ndarray:
         flat = np.zeros(self._rows * self._width, np.float32)

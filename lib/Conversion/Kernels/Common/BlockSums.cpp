@@ -15,23 +15,18 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Sums of no more terms stay as they are: one after the other they have the
-/// bits of the same terms in pieces (docs/memory.md, "Cut into pieces").
-constexpr int64_t kShort = 32768;
 /// Terms of a block that LLVM adds in the lanes of a few vectors, and of one
 /// that is added one after the other: no more than some hundred roundings each.
 constexpr int64_t kInLanes = 4096, kInTurn = 512;
 
-/// How often the result so far is in a sum; none where it is in anything else.
-std::optional<int> timesIn(Value value, BlockArgument sum) {
+/// How often the result so far is a term of \p value.
+int timesIn(Value value, BlockArgument sum) {
   if (value == sum)
     return 1;
   auto add = value.getDefiningOp<arith::AddFOp>();
-  if (!add || add->getBlock() != sum.getOwner())
-    return 0;
-  std::optional<int> left = timesIn(add.getLhs(), sum),
-                     right = timesIn(add.getRhs(), sum);
-  return left && right ? std::optional(*left + *right) : std::nullopt;
+  return add && add->getBlock() == sum.getOwner()
+             ? timesIn(add.getLhs(), sum) + timesIn(add.getRhs(), sum)
+             : 0;
 }
 
 /// Whether every result is one sum in single precision.
@@ -108,7 +103,7 @@ bool BlockSums::plan() {
     terms *= sizes[loop];
     inAll *= ranges[loop];
   }
-  if (inAll <= kShort || terms == inAll)
+  if (inAll <= kShortSum || terms == inAll)
     return false;
   // So that what is kept of the sums is small.
   for (size_t loop = 0; loop < ranges.size() && !isReduction(loop); ++loop)

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/ExactSums.h"
+#include "Common/BlockSums.h"
 #include "Tiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -37,10 +38,6 @@ constexpr int64_t kFewRows = 64;
 /// But not where only parts of vectors would run along the rows, as those of
 /// 4x4 places, and so many vectors of rows reuse what is transposed.
 constexpr int64_t kVectorsToTranspose = 2;
-
-/// Sums of no more terms are added in their order, as those of the same terms
-/// in pieces are (docs/memory.md, "Cut into pieces").
-constexpr int64_t kShort = 32768;
 
 /// Tiles of rows up to which the next panel is asked for.
 constexpr int64_t kFewTiles = 24;
@@ -282,7 +279,7 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   TilePlan plan;
   plan.operands = product.operands;
   plan.unit = unit;
-  plan.inOrder = inOrder || sizeOf(product.sums) <= kShort;
+  plan.inOrder = inOrder || sizeOf(product.sums) <= kShortSum;
   plan.column = *column;
   plan.row = row;
   plan.around = product.batch;
