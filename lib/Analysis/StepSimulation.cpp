@@ -197,7 +197,8 @@ private:
     } else if (slot.sent && slot.received) {
       const auto &message = queue.messages[instruction.seq];
       bool isOrdered = program.hasExchange;
-      waiting.push_back({isOrdered ? message.priority : message.plannedNs,
+      waiting.push_back({isOrdered ? message.step : 0,
+                         isOrdered ? message.priority : message.plannedNs,
                          isOrdered ? now : 0, instruction.queue,
                          instruction.seq, message.slices});
       board(now);
@@ -216,7 +217,7 @@ private:
     });
     llvm::sort(waiting);
     llvm::erase_if(waiting, [&](const Waiting &message) {
-      auto [urgency, offered, number, seq, slices] = message;
+      auto [of, urgency, offered, number, seq, slices] = message;
       const StepProgram::Queue &queue = program.queues[number];
       if (llvm::any_of(queue.lanes,
                        [&](int32_t lane) { return freeAt[lane] > now; }))
@@ -232,7 +233,8 @@ private:
       copy = {isFirst ? now : copy.start, end};
       ready.push({end, devices.size()});
       if (slices > 1) {
-        moving.push_back({end, {urgency, offered, number, seq, slices - 1}});
+        moving.push_back(
+            {end, {of, urgency, offered, number, seq, slices - 1}});
         return true;
       }
       slots[number][seq].doneAt = end;
@@ -323,10 +325,11 @@ private:
   std::vector<int> onCore;    ///< a core each: how many are at work
   std::vector<Device> devices;
   std::vector<std::vector<Slot>> slots;
-  /// Of simulated links: the plan's start or the priority, when it was offered,
-  /// queue, number and slices left of what waits for a lane; slices on their
-  /// way that others follow, by their ends; and when each lane is free.
-  using Waiting = std::tuple<int64_t, int64_t, int32_t, int32_t, int64_t>;
+  /// Of simulated links: an exchange's step, the plan's start or the priority,
+  /// when it was offered, queue, number and slices left of what waits for a
+  /// lane; slices on their way that others follow, by their ends; and when
+  /// each lane is free.
+  using Waiting = std::tuple<int, int64_t, int64_t, int32_t, int32_t, int64_t>;
   std::vector<Waiting> waiting;
   std::vector<std::pair<int64_t, Waiting>> moving;
   llvm::DenseMap<int32_t, int64_t> freeAt;
@@ -368,8 +371,11 @@ StepProgram baechi::unrolled(const StepProgram &program, int steps) {
   all.devices.assign(program.devices.size(), {});
   for (StepProgram::Queue &queue : all.queues) {
     auto once = queue.messages;
-    for (int step = 1; step < steps; ++step)
+    for (int step = 1; step < steps; ++step) {
+      for (auto &message : once)
+        message.step = step;
       queue.messages.insert(queue.messages.end(), once.begin(), once.end());
+    }
   }
   auto messageOf = [&](const Instruction &i) -> const auto & {
     return program.queues[i.queue].messages[i.seq];

@@ -32,6 +32,7 @@ Carrier::Carrier(const Program &program, Exchange &exchange)
   int32_t lanes = 0;
   for (const QueueInfo &queue : program.queues) {
     messages += queue.messages.size();
+    steps.emplace_back(queue.messages.size());
     if (queue.link)
       for (int32_t lane : queue.link->lanes)
         lanes = std::max(lanes, lane + 1);
@@ -57,8 +58,9 @@ void Carrier::offered(int32_t queue, int32_t seq, bool odd) {
   {
     std::lock_guard<std::mutex> guard(mutex);
     int64_t now = exchange.elapsedNs();
+    int64_t step = steps[size_t(queue)][size_t(seq)]++;
     waiting.push_back(
-        {now, message.startNs, message.priority, queue, seq, odd});
+        {step, now, message.startNs, message.priority, queue, seq, odd});
     // Else the thread looks when what has its lanes has arrived.
     if (!moving.empty() && beginOf(waiting.back()) > now)
       return;
@@ -71,6 +73,8 @@ void Carrier::drop() {
   waiting.clear();
   moving.clear();
   std::fill(freeNs.begin(), freeNs.end(), 0);
+  for (std::vector<int64_t> &ofQueue : steps)
+    std::fill(ofQueue.begin(), ofQueue.end(), 0);
   isDropped = true;
   changed.wait(lock, [&] { return !isCopying; });
   isDropped = false;
@@ -110,8 +114,8 @@ void Carrier::boardOne(std::vector<Message>::iterator message, int64_t begin) {
 /// did, the most urgent.
 void Carrier::boardByPriority(int64_t now) {
   auto urgency = [](const Message &message) {
-    return std::tie(message.priority, message.offeredNs, message.queue,
-                    message.seq);
+    return std::tie(message.step, message.priority, message.offeredNs,
+                    message.queue, message.seq);
   };
   for (;;) {
     auto next = waiting.end();

@@ -22,9 +22,11 @@
 ///
 /// A program with an exchange (ExchangeOrder) has other rules: of what was
 /// offered when the lanes became free the smallest priority goes first, then
-/// what was offered first. Messages may be cut in slices, which take the lanes
-/// each by itself, the first for the link's latency, too: others overtake
-/// between them.
+/// what was offered first. Where steps overlap, an earlier step's messages go
+/// before all of a later one: whoever receives them has no use for these
+/// before those, and may be what the later ones' receivers wait for. Messages
+/// may be cut in slices, which take the lanes each by itself, the first for
+/// the link's latency, too: others overtake between them.
 /// Jayarajan et al., "Priority-based Parameter Propagation for Distributed DNN
 /// Training" (P3), MLSys 2019.
 ///
@@ -60,6 +62,7 @@ public:
 
 private:
   struct Message {
+    int64_t step; ///< since the clock was set
     int64_t offeredNs;
     int64_t plannedNs;
     int64_t priority;
@@ -91,6 +94,8 @@ private:
   std::condition_variable changed;
   std::vector<Message> waiting;
   std::vector<Message> moving;
+  /// Of each queue: how often each message was offered.
+  std::vector<std::vector<int64_t>> steps;
   /// When each lane is free again, ns since the step's start.
   std::vector<int64_t> freeNs;
   bool isCopying = false;

@@ -23,6 +23,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -216,6 +218,56 @@ TEST(Carried, TheUrgentOvertakeBetweenSlices) {
     EXPECT_EQ(copies[1].endNs < copies[0].endNs, sliced);
     EXPECT_GE(copies[0].endNs - copies[0].beginNs, 151 * ms);
   }
+}
+
+/// What the step before offered is needed before all that this one offers,
+/// however urgent that is within its step.
+TEST(Carried, EarlierStepsMessagesAreNotOvertaken) {
+  constexpr int64_t large = 131072, all = large + 64;
+  Program program = makeProgram(3, all);
+  addQueue(program, 0, 1, {large});
+  addQueue(program, 0, 2, {64});
+  for (QueueInfo &queue : program.queues)
+    queue.link = SimulatedLink{20 * ms, 1, {0}}; // 151 ms, and 20
+  program.queues[0].messages[0].carried = true;
+  program.queues[0].messages[0].priority = 1;
+  program.exchange = ExchangeOrder{4096};
+  addArgument(program, 0, 0, large);
+  program.arguments[0].copies = {{1, 0}};
+  auto order = std::make_shared<std::vector<int>>();
+  auto mutex = std::make_shared<std::mutex>();
+  auto note = [=](int device) {
+    std::lock_guard<std::mutex> guard(*mutex);
+    order->push_back(device);
+  };
+  auto sends = [](Context context, char *arena) {
+    return int32_t(baechi_send(context, 1, 0, arena + large) ||
+                   baechi_await_send(context, 0, 0) ||
+                   baechi_send(context, 0, 0, arena));
+  };
+  auto takesLate = [note, step = std::make_shared<int>(0)](Context context,
+                                                           char *arena) {
+    if (baechi_await_recv(context, 0, 0))
+      return 1;
+    if ((*step)++ == 1)
+      note(1);
+    return baechi_recv(context, 0, 0, arena);
+  };
+  auto takesNow = [note, step = std::make_shared<int>(0)](Context context,
+                                                          char *arena) {
+    if (baechi_recv(context, 1, 0, arena + large) ||
+        baechi_await_recv(context, 1, 0))
+      return 1;
+    if ((*step)++ == 1)
+      note(2);
+    return 0;
+  };
+  auto session = makeSession(std::move(program), {sends, takesLate, takesNow});
+  ASSERT_TRUE(session);
+  std::vector<char> values(large, 7);
+  ASSERT_SUCCESS(session->setArgument(0, values.data(), values.size()));
+  ASSERT_SUCCESS(session->steps(2));
+  EXPECT_EQ(*order, (std::vector<int>{1, 2}));
 }
 
 } // namespace

@@ -64,7 +64,8 @@ struct StepProgram {
       int64_t plannedNs = 0;
       /// Offered in one step and awaited in the next, by both ends.
       bool carried = false;
-      /// Of an exchange: smaller ones go first.
+      /// Of an exchange: earlier steps' go first, and of a step smaller ones.
+      int step = 0;
       int64_t priority = 0;
       /// On a simulated link: slices that are moved one by one, and what the
       /// first, which has the latency, the last and those between take.
