@@ -144,6 +144,26 @@ def test_a_mask_below_a_mode():
     pair.assert_same_state()
 
 
+@pytest.mark.parametrize("causal", (True, False))
+def test_masks_of_transformers_without_a_hint(causal):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.both = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True)
+            mask = nn.Transformer.generate_square_subsequent_mask(5)
+            self.register_buffer("mask", mask, persistent=False)
+
+        def forward(self, x, mask):
+            return self.both(x, x, src_mask=mask, tgt_mask=self.mask)
+
+    mask = nn.Transformer.generate_square_subsequent_mask(5)
+    if not causal:
+        mask = mask.T.contiguous()
+    pair = Pair(Model(), lambda p: torch.optim.SGD(p, lr=0.1), F.mse_loss)
+    pair.train(3, torch.randn(3, 5, 8), mask, torch.randn(3, 5, 8))
+    pair.assert_same_state(rtol=1e-3)
+
+
 def test_depthwise_and_grouped_convolutions():
     model = nn.Sequential(
         nn.Conv2d(3, 16, 3, stride=2, padding=1),

@@ -282,7 +282,8 @@ def lowerable_operations() -> Iterator[None]:
     normalization with its new statistics."""
     kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainForms()
     with contextlib.ExitStack() as stack:
-        for each in (*kernels, compiling(), _kept_tensors(), transforms.plain_zeros()):
+        plain = _kept_tensors(), _masks_as_given(), transforms.plain_zeros()
+        for each in (*kernels, compiling(), *plain):
             stack.enter_context(each)
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # of what the flags are that are set back
@@ -321,6 +322,23 @@ def _kept_tensors() -> Iterator[None]:
         yield
     finally:
         owner.CheckpointFunction.apply, owner._checkpoint_without_reentrant_generator = before
+
+
+@contextlib.contextmanager
+def _masks_as_given() -> Iterator[None]:
+    """`nn.Transformer`'s masks without a look at whether they are causal, which is a
+    hint for faster kernels: they are added to the scores all the same."""
+
+    def is_causal(mask, hint=None, size=None):
+        return hint is True
+
+    owner = torch.nn.modules.transformer
+    before = owner._detect_is_causal_mask
+    owner._detect_is_causal_mask = is_causal
+    try:
+        yield
+    finally:
+        owner._detect_is_causal_mask = before
 
 
 class _PlainForms(TorchFunctionMode):
