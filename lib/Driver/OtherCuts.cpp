@@ -11,7 +11,10 @@
 /// pieces, whose sums are less to exchange, and both to micro-batches, which
 /// exchange no sums at all: pipelines (Huang et al., "GPipe", NeurIPS 2019).
 /// How much of what is sent overlaps with what is computed only a placement
-/// shows, so that pieces are proposed as if less were sent, too.
+/// shows, so that pieces are proposed as if less were sent, too; and as if more
+/// were: whole layers, too, run at once on several devices, such as the time
+/// steps of one recurrent layer beside those of the next, so that pieces save
+/// less than they seem to.
 /// Where they share it, features of layers are cut where an estimate of single
 /// operations prefers them to the batch.
 ///
@@ -31,6 +34,8 @@ static bool sharesMemory(const placement::Machine &machine) {
 /// Where what is sent overlaps with other branches and with gradients that
 /// nothing waits for.
 static constexpr unsigned kOverlapped = 40;
+/// Where what is whole would run beside other operators.
+static constexpr unsigned kSparing = 300;
 
 /// The roofline may be wrong by this part of what it predicts.
 static constexpr double kSurely = 0.05;
@@ -90,8 +95,11 @@ void Compilation::addOtherCuts() {
                          .asked = asked.split};
   SplitChoice halfOverlapped = overlapped;
   halfOverlapped.pieces = half.pieces;
+  SplitChoice sparing = overlapped;
+  sparing.sentPercent = kSparing;
   std::unique_ptr<HostCompiler> best;
-  for (const SplitChoice &choice : {half, micro, overlapped, halfOverlapped}) {
+  for (const SplitChoice &choice :
+       {half, micro, overlapped, halfOverlapped, sparing}) {
     if (choice.pieces < 2 || listener.isStopped())
       continue;
     FailureOr<std::unique_ptr<HostCompiler>> formed = failure();

@@ -85,6 +85,10 @@ def test_steps_in_pieces_know_their_machine(machine):
 
 def test_steps_in_pieces_go_on_where_they_ended(tiny, monkeypatch):
     out = tiny / "out"
+    out.mkdir()
+    (out / "splitting.md").write_text(
+        "before\n<!-- pieces -->\nold\n<!-- end of pieces -->\nafter\n"
+    )
     made = []
 
     def step(_, machine, way):
@@ -100,13 +104,20 @@ def test_steps_in_pieces_go_on_where_they_ended(tiny, monkeypatch):
     assert made == [("socc2020", "single"), ("fast-links", "single")]
 
     assert command.main(["pieces", f"--output={out}"]) == 0
-    assert len(made) == len(set(made)) == 2 * 9
+    assert len(made) == len(set(made)) == 2 * 10
     first, (row,) = (
         report.read(out / "experiments.json")[f"pieces{end}"].rows for end in ("", "-fast")
     )
     assert row["micro"] == "none: nothing is as heavy as a batch"
     assert row["any_ms"] == min(row[f"{way}_ms"] for way in pieces.PROPOSED if way != "micro")
-    assert "whole operators" in row["any"] and row["any_s"] == 5
+    assert "whole operators" in row["any"] and row["any_s"] == 6
+
+    page = (out / "splitting.md").read_text().splitlines()
+    assert page[:2] == ["before", "<!-- pieces -->"]
+    assert page[-2:] == ["<!-- end of pieces -->", "after"] and "old" not in page
+    assert page[2].count("|") == page[4].count("|") and len(page) == 8
+    assert f"| 50 GB/s | `{row['model']}` | {row['single']} | {row['whole']} |" in page[5]
+    assert page[5].endswith(f" | – | {row['replicas']} |")
 
     monkeypatch.setattr(pieces, "_made", None)
     assert command.main(["pieces", "--seconds=0", f"--output={out}"]) == 0

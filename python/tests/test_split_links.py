@@ -134,3 +134,56 @@ def test_layers_that_gain_are_in_pieces_and_others_whole(tmp_path):
     pieces = {device for name, device in step.placement.items() if ".piece" in name}
     assert len(pieces) == 2, step.report()
     assert "1 operation cut along 1 class of dimensions" in step.report()
+
+
+def test_what_runs_at_once_stays_whole_beside_pieces(tmp_path):
+    """Two chains, a device each, and a product after them: pieces of the chains' layers would save
+    time alone, and here only exchange their features."""
+
+    def chains(params, head, a, b):
+        for left, right in params:
+            a, b = jnp.tanh(a @ left), jnp.tanh(b @ right)
+        return jnp.concatenate([a, b], 1) @ head
+
+    machine = on_links(2, 150_000, tmp_path)
+    rng = np.random.default_rng(4)
+
+    def weights(*shape):
+        return (rng.normal(size=shape) / np.sqrt(shape[0])).astype(np.float32)
+
+    params = [(weights(1024, 1024), weights(1024, 1024)) for _ in range(6)]
+    inputs = params, weights(2048, 8192), weights(1, 1024), weights(1, 1024)
+    step = baechi.jit(chains, machine=machine, splits="any", **QUICK)
+    np.testing.assert_allclose(np.asarray(step(*inputs)), jax.jit(chains)(*inputs), atol=1e-5)
+    assert "cut along 1 class of dimensions" in step.report(), step.report()
+    assert "dimension 1 of head: 2 pieces of 4096" in step.report()
+
+
+def test_biases_of_all_time_steps_are_joined_once(tmp_path):
+    """Their gradients, summed up over the batch and then over a dimension of one element."""
+
+    def loss(params, x):
+        state = jnp.zeros_like(x[0])
+        for step in x:
+            state = jnp.tanh(step @ params["w"] + state @ params["u"] + params["b"])
+        return (state**2).mean()
+
+    def recurrent(params, x):
+        value, gradients = jax.value_and_grad(loss)(params, x)
+        return {name: params[name] - 0.1 * gradients[name] for name in params}, value
+
+    rng = np.random.default_rng(5)
+    params = {
+        "w": (rng.normal(size=(64, 64)) / 8).astype(np.float32),
+        "u": (rng.normal(size=(64, 64)) / 8).astype(np.float32),
+        "b": rng.normal(size=64).astype(np.float32),
+    }
+    x = rng.normal(size=(4, 4096, 64)).astype(np.float32)
+    linked, alone = (
+        baechi.jit(recurrent, machine=each, splits="canonical:2", split={"x": (1, 2)}, **QUICK)
+        for each in (on_links(2, 1000, tmp_path), "host:1")
+    )
+    results = (jax.tree.leaves(step(params, x)) for step in (linked, alone, jax.jit(recurrent)))
+    for mine, same, theirs in zip(*results, strict=True):
+        np.testing.assert_array_equal(np.asarray(mine), np.asarray(same))
+        np.testing.assert_allclose(np.asarray(mine), theirs, rtol=1e-4, atol=1e-6)

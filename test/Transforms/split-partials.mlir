@@ -69,3 +69,45 @@ func.func @numbers(%x: tensor<6x3xf32> {baechi.split = #baechi.split<dim = 0, si
   %both = arith.addf %p, %q : tensor<3xf32>
   return %both : tensor<3xf32>
 }
+
+// -----
+
+// A reduction over a dimension of one element, which JAX makes of the gradient
+// of what it has broadcast, is done with each partial sum: those of all time
+// steps are joined once.
+// CHECK-LABEL: func.func @unit(
+// CHECK-COUNT-4: linalg.reduce { arith.addf } ins(%{{.*}} : tensor<2x3xf32>)
+// CHECK-NOT: baechi.partials
+// CHECK: %[[A0:.*]] = arith.addf %{{.*}}, %{{.*}} : tensor<3xf32>
+// CHECK: %[[A1:.*]] = arith.addf %{{.*}}, %{{.*}} : tensor<3xf32>
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[A0]], %[[A1]] : {{.*}} attrs = {baechi.partials}
+// CHECK: return %[[SUM]]
+func.func @unit(%x: tensor<4x3xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}) -> tensor<3xf32> {
+  %y = arith.mulf %x, %x : tensor<4x3xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+  %none = arith.constant dense<0.0> : tensor<3xf32>
+  %p = linalg.reduce { arith.addf } ins(%x : tensor<4x3xf32>) outs(%start : tensor<3xf32>) dimensions = [0]
+  %q = linalg.reduce { arith.addf } ins(%y : tensor<4x3xf32>) outs(%start : tensor<3xf32>) dimensions = [0]
+  %p1 = tensor.expand_shape %p [[0, 1]] output_shape [1, 3] : tensor<3xf32> into tensor<1x3xf32>
+  %q1 = tensor.expand_shape %q [[0, 1]] output_shape [1, 3] : tensor<3xf32> into tensor<1x3xf32>
+  %p2 = linalg.reduce { arith.addf } ins(%p1 : tensor<1x3xf32>) outs(%start : tensor<3xf32>) dimensions = [0]
+  %q2 = linalg.reduce { arith.addf } ins(%q1 : tensor<1x3xf32>) outs(%none : tensor<3xf32>) dimensions = [0]
+  %both = arith.addf %p2, %q2 : tensor<3xf32>
+  return %both : tensor<3xf32>
+}
+
+// -----
+
+// One that starts from another number adds it once, to the whole.
+// CHECK-LABEL: func.func @started(
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} attrs = {baechi.partials}
+// CHECK: linalg.reduce { arith.addf } ins(%[[SUM]] : tensor<1x3xf32>) outs(%arg1
+func.func @started(%x: tensor<4x3xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}, %bias: tensor<3xf32>) -> tensor<3xf32> {
+  %zero = arith.constant dense<0.0> : tensor<3xf32>
+  %p = linalg.reduce { arith.addf } ins(%x : tensor<4x3xf32>) outs(%zero : tensor<3xf32>) dimensions = [0]
+  %row = tensor.expand_shape %p [[0, 1]] output_shape [1, 3] : tensor<3xf32> into tensor<1x3xf32>
+  %sum = linalg.reduce { arith.addf } ins(%row : tensor<1x3xf32>) outs(%bias : tensor<3xf32>) dimensions = [0]
+  return %sum : tensor<3xf32>
+}

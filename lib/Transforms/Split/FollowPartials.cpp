@@ -8,8 +8,10 @@
 
 #include "FollowPartials.h"
 #include "Baechi/Analysis/Contraction.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -27,10 +29,44 @@ static Block *elementBody(Operation *op, bool permuted) {
   return loops.getBlock();
 }
 
+/// Whether all elements of \p init leave what \p combiner joins them with as it
+/// is.
+static bool isNeutral(Value init, Operation *combiner) {
+  if (auto fill = init.getDefiningOp<linalg::FillOp>())
+    init = fill.value();
+  Attribute value;
+  if (!matchPattern(init, m_Constant(&value)))
+    return false;
+  if (auto all = dyn_cast<SplatElementsAttr>(value))
+    value = all.getSplatValue<Attribute>();
+  return value == *arith::getNeutralElement(combiner);
+}
+
+/// A reduction over dimensions of one element, as JAX has one after the sum of
+/// what it has broadcast: \p op makes of each element itself.
+static bool isUnitReduction(Operation *op) {
+  auto loops = dyn_cast<linalg::LinalgOp>(op);
+  if (!loops || op->getNumOperands() != 2 || op->getNumResults() != 1 ||
+      loops.getNumReductionLoops() == 0 ||
+      loops.getBlock()->getOperations().size() != 2 ||
+      !loops.getMatchingIndexingMap(&op->getOpOperand(0)).isPermutation())
+    return false;
+  for (auto [size, kind] : llvm::zip_equal(loops.getStaticLoopRanges(),
+                                           loops.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction && size != 1)
+      return false;
+  Operation *combiner = associativeCombinerOf(loops, 0);
+  return combiner &&
+         llvm::is_contained(combiner->getOperands(),
+                            loops.getBlock()->getArgument(0)) &&
+         isNeutral(op->getOperand(1), combiner);
+}
+
 /// A reshape, or a structured operation that only puts elements into another
-/// order.
+/// order or shape.
 static bool isMove(Operation *op) {
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) ||
+      isUnitReduction(op))
     return true;
   Block *body = elementBody(op, /*permuted=*/true);
   return body && op->getNumOperands() == 2 && llvm::hasSingleElement(*body) &&

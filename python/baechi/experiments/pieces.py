@@ -42,9 +42,10 @@ GOALS = {
     },
 }
 # What `splits=any` compares on such machines, and the step that a person divides.
-PROPOSED = ("whole", "pieces", "half", "micro", "overlapped", "half-overlapped")
-# As lib/Driver/OtherCuts.cpp has it.
+PROPOSED = ("whole", "pieces", "half", "micro", "overlapped", "half-overlapped", "sparing")
+# As lib/Driver/OtherCuts.cpp has them.
 OVERLAPPED_PERCENT = 40
+SPARING_PERCENT = 300
 _TITLES = {
     "whole": "whole operators",
     "pieces": "a piece a device",
@@ -52,6 +53,7 @@ _TITLES = {
     "micro": "micro-batches",
     "overlapped": "a piece a device, overlapped",
     "half-overlapped": "two devices a piece, overlapped",
+    "sparing": "a piece a device, sparing",
     "replicas": "replicas",
     "exact": "sums exact",
 }
@@ -77,11 +79,12 @@ def _table(setting: Setting, machine: Machine, name: str) -> Table:
         [
             f"Predicted ms of a step on {machine.description} and, in parentheses, its speed-up "
             "over one device, by m-SCT and search. *A piece a device*, *two devices a piece*, "
-            "*micro-batches* (two a device) and *overlapped* ones (as if "
-            f"{OVERLAPPED_PERCENT} % of the time that is sent counted) are what `splits=any` "
-            "compares with whole operators; *any* is the best of these. *Sums exact*: as "
-            "`splits=exact` cuts, which host devices alone execute. *Replicas*: what "
-            "`replicas=4` makes. *Bound*: the speed-up at the lower bound of the graph of *any*. "
+            "*micro-batches* (two a device), *overlapped* ones (as if "
+            f"{OVERLAPPED_PERCENT} % of the time that is sent counted) and *sparing* ones "
+            f"({SPARING_PERCENT} %) are what `splits=any` compares with whole operators; *any* is "
+            "the best of these. *Sums exact*: as `splits=exact` cuts, which host devices alone "
+            "execute. *Replicas*: what `replicas=4` makes. *Bound*: the speed-up at the lower "
+            "bound of the graph of *any*. "
             "What was not made within `--seconds` is made when the command is run again."
         ],
         {
@@ -96,6 +99,23 @@ def _table(setting: Setting, machine: Machine, name: str) -> Table:
         rows,
         plot=["single_ms", "whole_ms", "replicas_ms", "any_ms"],
     )
+
+
+def on_a_page(tables: dict[str, Table]) -> str:
+    """What docs/splitting.md has of both tables: a row for each machine and model."""
+    links = {"pieces": "5.7 GB/s", "pieces-fast": "50 GB/s"}
+    ways = [*PROPOSED[:3], *PROPOSED[4:], "micro", "replicas"]
+    titles = [_TITLES[way].removesuffix(" operators") for way in ways]
+    lines = [
+        f"| links | model | one device | {' | '.join(titles)} |",
+        "|---" * (3 + len(ways)) + "|",
+    ]
+    for name, title in links.items():
+        for row in tables[name].rows if name in tables else []:
+            cells = [str(row.get(way) or "") for way in ways]
+            shown = [cell if cell[:1].isdigit() else "–" for cell in cells]
+            lines.append(f"| {title} | `{row['model']}` | {row['single']} | {' | '.join(shown)} |")
+    return "\n".join(lines)
 
 
 def _row(setting: Setting, made: Input, machine: Machine) -> dict[str, Cell]:
@@ -222,6 +242,8 @@ def _cuts(way: str, devices: int) -> list[str]:
         split["pieces"] = devices // 2
     if way.endswith("overlapped"):
         split["sent-percent"] = OVERLAPPED_PERCENT
+    if way == "sparing":
+        split["sent-percent"] = SPARING_PERCENT
     if way == "micro":
         split |= {"pieces": 2 * devices, "chained": "true"}
     return [compiler.step("baechi-split", **split)]

@@ -12,7 +12,7 @@ import pathlib
 from typing import Any
 
 from baechi.common import files
-from baechi.experiments import bosen, curves, orion, p3, published
+from baechi.experiments import bosen, curves, orion, p3, pieces, published
 from baechi.experiments.tables import Cell, Table
 from baechi.importer.common.errors import ImportFailure
 
@@ -39,7 +39,18 @@ def publish(folder: pathlib.Path, machine: str) -> list[pathlib.Path]:
     known = read(folder / RESULTS)
     page = folder / "experiments.md"
     files.write(page, _page(list(known.values()), machine).encode())
+    if "pieces" in known:
+        _fill(folder / "splitting.md", pieces.on_a_page(known))
     return [page, *(plot(table, folder) for table in known.values() if table.plot)]
+
+
+def _fill(page: pathlib.Path, table: str) -> None:
+    """Writes a table between its marks on a page that has them."""
+    text = page.read_text() if page.exists() else ""
+    before, mark, rest = text.partition("<!-- pieces -->\n")
+    _, end, after = rest.partition("<!-- end of pieces -->")
+    if mark and end:
+        files.write(page, f"{before}{mark}{table}\n{end}{after}".encode())
 
 
 def _merged(old: Table | None, new: Table) -> Table:
