@@ -141,6 +141,7 @@ FailureOr<std::unique_ptr<HostCompiler>>
 Compilation::form(const SplitChoice &choice, ModuleOp model) {
   HostJitOptions jit;
   jit.threads = asked.threads;
+  jit.workers = compileThreads;
   jit.keepObjects = asked.keepObjects;
   jit.store = asked.store;
   jit.processor = asked.hostTarget;

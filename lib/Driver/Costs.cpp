@@ -125,6 +125,11 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
   options.lowered = lowered.get();
+  options.workers = compileThreads;
+  // All other kernels are needed whatever the choice; there is a processor for
+  // them while one core times.
+  if (options.choicesOnly && costs.kind() == "host")
+    options.meanwhile = [this] { return hostCompiler->beginKernels(); };
   if (!asked.sanitizeCode)
     options.store = asked.store;
   options.stopped = [this] { return listener.isStopped(); };

@@ -73,7 +73,7 @@ llvm::Expected<bool> Compilation::compileToMeasure() {
   {
     ScopedDiagnosticHandler silent(source->context(),
                                    [](Diagnostic &) { return success(); });
-    program = hostCompiler->compile(target, alone, "baechi");
+    program = hostCompiler->compile(target, alone, "baechi_first");
   }
   endPhases();
   // It does not fit, say: a plan that does needs costs. While the plan is

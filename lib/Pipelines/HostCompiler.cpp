@@ -115,17 +115,15 @@ LogicalResult HostCompiler::annotate(const Profile *profile) {
   return manager.run(module());
 }
 
-LogicalResult HostCompiler::compileKernels() {
-  if (kernelsCompiled)
-    return success();
-  beginPhase("compiling kernels");
-  Stopwatch watch;
+LogicalResult HostCompiler::beginKernels(bool choices) {
   // Lowering replaces kernels; the model keeps its own.
   OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
   HostCode compiled;
   for (auto function : module().getOps<func::FuncOp>()) {
-    if (!function->hasAttr(BaechiDialect::kKernel) || isHostCall(function))
+    if (!function->hasAttr(BaechiDialect::kKernel) || isHostCall(function) ||
+        (!choices && hostImplementations(function).size() > 1) ||
+        !begunKernels.insert(function).second)
       continue;
     std::string key = hostJit->storeKey(storedText(function));
     llvm::Expected<bool> stored = hostJit->addStored(key);
@@ -138,12 +136,24 @@ LogicalResult HostCompiler::compileKernels() {
     compiled.keys[hostSymbol(function.getName())] = std::move(key);
     builder.clone(*function);
   }
-  if (!compiled.keys.empty()) {
-    if (failed(lowered->lower(*code)))
-      return failure();
-    if (llvm::Error error = hostJit->add(*code, compiled))
-      return report(module().getLoc(), std::move(error));
-  }
+  if (compiled.keys.empty())
+    return success();
+  if (failed(lowered->lower(*code)))
+    return failure();
+  if (llvm::Error error = hostJit->begin(*code, compiled))
+    return report(module().getLoc(), std::move(error));
+  return success();
+}
+
+LogicalResult HostCompiler::compileKernels() {
+  if (kernelsCompiled)
+    return success();
+  beginPhase("compiling kernels");
+  Stopwatch watch;
+  if (failed(beginKernels(/*choices=*/true)))
+    return failure();
+  if (llvm::Error error = hostJit->finish())
+    return report(module().getLoc(), std::move(error));
   hostJit->warnOfStore(module().getLoc());
   kernelsCompiled = true;
   secondsForKernels = watch.seconds();

@@ -13,17 +13,16 @@ import numpy as np
 import pytest
 
 import baechi
+import replan_support as support
 from baechi.compiling.tools import CompileError
 from baechi.jax.jax_program import JaxProgram
 from baechi.jax.pending import PendingArray
 from baechi.steps import first_steps
 from baechi.steps.library import StepError
 from jax_support import assert_close
+from replan_support import FIRST, SECOND, devices
 
 pytest.importorskip("baechi._placement")
-
-FIRST = "plan       of one device, until a few calls have told what kernels take"
-SECOND = "plan       made of what kernels took in the first"
 
 
 def train(params, x):
@@ -45,31 +44,11 @@ def start():
 
 @pytest.fixture
 def compiled(tmp_path):
-    """By a placer that always uses both devices, for links that hold nobody up whatever else the
-    machine does, from a profile that knows nothing."""
-    devices = [{"name": f"host{i}", "kind": "host", "memory": 1 << 30} for i in (0, 1)]
-    link = {"latency_ns": 0, "bytes_per_us": 1000000}
-    machine = {"format": "baechi-machine", "version": 1, "devices": devices}
-    links = {"link_default": link, "link_model": "parallel"}
-    (tmp_path / "machine.json").write_text(json.dumps(machine | links))
-
     def compile(step=train, **options):
-        given = {
-            "machine": tmp_path / "machine.json",
-            "placer": "round-robin",
-            "budget": "0",
-            "donate_argnums": 0,
-            "profile": tmp_path / "profile.json",
-            "replan": "auto",
-            "verbose": False,
-        }
+        given = support.options(tmp_path) | {"donate_argnums": 0}
         return baechi.jit(step, **(given | options))
 
     return compile
-
-
-def devices(step):
-    return set(step.placement.values())
 
 
 def losses(step, count):

@@ -9,6 +9,8 @@
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Analysis/KernelHash.h"
 #include "KernelRunner.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/ThreadPool.h"
 
 using namespace baechi;
 using namespace baechi::test;
@@ -94,6 +96,55 @@ TEST_F(LoweredKernelsTest, OneTextIsLoweredOnceUnderAnyName) {
   EXPECT_EQ(added(*first, "b"), (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(added(*first, "c"), (std::vector<float>{4, 5, 6}));
   EXPECT_EQ(added(*second, "c"), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(LoweredKernelsTest, ManyAreLoweredOnSeveralThreads) {
+  llvm::DefaultThreadPool pool(llvm::hardware_concurrency(3));
+  MLIRContext threaded(MLIRContext::Threading::DISABLED);
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  threaded.appendDialectRegistry(registry);
+  threaded.setThreadPool(pool);
+  constexpr int count = 20;
+  std::string text;
+  for (int number = 0; number < count; ++number)
+    text += addKernel("k" + std::to_string(number),
+                      llvm::formatv("[{0}.0, 1.0, {0}.5]", number).str());
+  auto module = parseSourceString<ModuleOp>(text, &threaded);
+  ASSERT_TRUE(module);
+  ASSERT_TRUE(succeeded(kernels.lower(*module)));
+  EXPECT_EQ(kernels.bufferized(), size_t(count));
+  EXPECT_EQ(kernels.finished(), size_t(count));
+  // Each group brought constants of the same names.
+  for (int number : {0, 1, 7, 19})
+    EXPECT_EQ(added(*module, "k" + std::to_string(number)),
+              (std::vector<float>{float(number), 1, float(number) + 0.5f}));
+  kernels.clear();
+}
+
+TEST_F(LoweredKernelsTest, ErrorsAreThoseOfOneThread) {
+  std::string text;
+  for (int number = 0; number < 20; ++number)
+    text += addKernel("k" + std::to_string(number),
+                      llvm::formatv("[{0}.0, 1.0, 2.0]", number).str());
+  text += R"(
+func.func private @wrong(%x: tensor<?xf32>) -> tensor<?xf32> attributes {baechi.kernel} {
+  return %x : tensor<?xf32>
+}
+)";
+  std::string told[2];
+  for (std::string &words : told) {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      words += diagnostic.str() + "\n";
+      return success();
+    });
+    auto module = parse(text);
+    EXPECT_TRUE(failed(LoweredKernels().lower(*module)));
+    context.disableMultithreading();
+  }
+  EXPECT_EQ(told[0], told[1]);
+  EXPECT_NE(told[0].find("kernel 'wrong' cannot be lowered to host code"),
+            std::string::npos);
 }
 
 TEST_F(LoweredKernelsTest, ConstantsOfKernelsLoweredApartStayApart) {

@@ -90,7 +90,8 @@ private:
   Compilation(DriverOptions options, placement::Machine machine,
               Listener &listener)
       : asked(std::move(options)), target(std::move(machine)),
-        listener(listener) {}
+        listener(listener),
+        compileThreads(std::make_shared<CompileThreads>(asked.threads)) {}
 
   /// One of the compilers' programs.
   struct Candidate {
@@ -235,6 +236,8 @@ private:
   DriverOptions asked;
   placement::Machine target;
   Listener &listener;
+  /// Who compiles the code of all that follows.
+  std::shared_ptr<CompileThreads> compileThreads;
   std::optional<Phase> current; ///< of the compiler
   std::unique_ptr<Source> source;
   /// Until compile() has made their code.

@@ -73,6 +73,9 @@ public:
   /// it wrote; the implementations stay.
   mlir::LogicalResult annotate(const Profile *profile);
 
+  /// Begins to compile the kernels whose code for host devices no costs
+  /// choose, as there is one implementation. Other threads go on with it.
+  mlir::LogicalResult beginKernels() { return beginKernels(/*choices=*/false); }
   /// Compiles the kernels for host devices, unless that is done; compile() does
   /// so, too.
   mlir::LogicalResult compileKernels();
@@ -136,6 +139,8 @@ private:
     if (phaseObserver)
       phaseObserver(phase, done, total);
   }
+  /// \p choices: all that were not begun.
+  mlir::LogicalResult beginKernels(bool choices);
   mlir::LogicalResult compileCudaKernels();
   /// Writes what GPU code of the kernels needs into a copy of the module.
   mlir::LogicalResult addCudaNeeds(mlir::ModuleOp copy);
@@ -148,6 +153,7 @@ private:
   std::function<bool()> stopped;
   /// Of the model's kernels, once one was asked for.
   std::optional<CudaNeeds> cudaNeeds;
+  llvm::DenseSet<mlir::Operation *> begunKernels;
   bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;

@@ -12,6 +12,7 @@
 #include "ObjectStore.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Config/llvm-config.h"
@@ -19,13 +20,66 @@
 #include "llvm/IR/RuntimeLibcalls.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/ThreadPool.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace baechi;
 namespace orc = llvm::orc;
+
+namespace {
+/// What is compiled by itself.
+struct Part {
+  OwningOpRef<ModuleOp> source;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> object = nullptr;
+};
+
+/// A module that is being compiled.
+struct Begun {
+  explicit Begun(CompileThreads &threads) : batch(threads) {}
+  ~Begun() {
+    batch.wait();
+    for (Part &part : parts) // of what was not finished
+      llvm::consumeError(part.object.takeError());
+  }
+
+  std::vector<Part> parts;
+  HostCode code;
+  bool isStored = false; ///< each part is a function that the store gets
+  CompileThreads::Batch batch;
+};
+
+/// What code depends on besides its source.
+std::string describeCompiler(const orc::JITTargetMachineBuilder &target,
+                             HostJitOptions::Sanitizer sanitizer) {
+  return std::string(kCodeVersion) + " " LLVM_VERSION_STRING " " +
+         target.getTargetTriple().str() + " " + target.getCPU() + " " +
+         target.getFeatures().getString() + " " +
+         std::to_string(int(sanitizer));
+}
+
+/// Each by itself, on the context's threads.
+llvm::Error translate(std::vector<Part> &parts) {
+  if (parts.empty())
+    return llvm::Error::success();
+  MLIRContext *context = parts.front().source->getContext();
+  // Diagnostics of the translation become part of the returned error.
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &d) {
+    diagnostics += d.str() + "\n";
+    return success();
+  });
+  if (succeeded(failableParallelForEach(context, parts, [](Part &part) {
+        part.context = std::make_unique<llvm::LLVMContext>();
+        part.module = translateModuleToLLVMIR(*part.source, *part.context);
+        return success(part.module != nullptr);
+      })))
+    return llvm::Error::success();
+  return llvm::createStringError("cannot translate to LLVM IR: " + diagnostics);
+}
+} // namespace
 
 struct HostJit::Implementation {
   Implementation(HostJitOptions options, orc::JITTargetMachineBuilder target,
@@ -41,6 +95,7 @@ struct HostJit::Implementation {
   llvm::SmallPtrSet<const GemmLibrary *, 2> gemmLibraries;
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
   std::optional<ObjectStore> store;
+  std::vector<std::unique_ptr<Begun>> begun;
 
   llvm::Error define(llvm::StringRef name, void *address) {
     orc::SymbolMap symbols;
@@ -135,45 +190,6 @@ HostJit::create(HostJitOptions options) {
   return std::unique_ptr<HostJit>(new HostJit(std::move(implementation)));
 }
 
-namespace {
-/// What is compiled by itself.
-struct Part {
-  OwningOpRef<ModuleOp> source;
-  std::unique_ptr<llvm::LLVMContext> context;
-  std::unique_ptr<llvm::Module> module;
-  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> object = nullptr;
-};
-
-/// What code depends on besides its source.
-std::string describeCompiler(const orc::JITTargetMachineBuilder &target,
-                             HostJitOptions::Sanitizer sanitizer) {
-  return std::string(kCodeVersion) + " " LLVM_VERSION_STRING " " +
-         target.getTargetTriple().str() + " " + target.getCPU() + " " +
-         target.getFeatures().getString() + " " +
-         std::to_string(int(sanitizer));
-}
-
-llvm::Error translate(llvm::MutableArrayRef<Part> parts) {
-  if (parts.empty())
-    return llvm::Error::success();
-  // Diagnostics of the translation become part of the returned error.
-  std::string diagnostics;
-  ScopedDiagnosticHandler handler(parts.front().source->getContext(),
-                                  [&](Diagnostic &d) {
-                                    diagnostics += d.str() + "\n";
-                                    return success();
-                                  });
-  for (Part &part : parts) {
-    part.context = std::make_unique<llvm::LLVMContext>();
-    part.module = translateModuleToLLVMIR(*part.source, *part.context);
-    if (!part.module)
-      return llvm::createStringError("cannot translate to LLVM IR: " +
-                                     diagnostics);
-  }
-  return llvm::Error::success();
-}
-} // namespace
-
 std::string HostJit::storeKey(llvm::StringRef text) const {
   return ObjectStore::key(text,
                           describeCompiler(implementation->target,
@@ -224,6 +240,12 @@ bool isLibraryName(llvm::StringRef name) {
 } // namespace
 
 llvm::Error HostJit::add(ModuleOp module, const HostCode &code) {
+  if (llvm::Error error = begin(module, code))
+    return error;
+  return finish();
+}
+
+llvm::Error HostJit::begin(ModuleOp module, const HostCode &code) {
   Implementation &state = *implementation;
   size_t functions = 0, stored = 0;
   bool shares = false;
@@ -252,46 +274,58 @@ llvm::Error HostJit::add(ModuleOp module, const HostCode &code) {
       }))
     return error;
 
+  if (!state.options.workers)
+    state.options.workers =
+        std::make_shared<CompileThreads>(state.options.threads);
+  auto begun = std::make_unique<Begun>(*state.options.workers);
+  begun->code = code;
   // Each by itself, unless there are functions that no key stands for.
   bool store = state.store && !shares && stored > 0 && stored == functions;
-  llvm::SmallVector<Part> parts;
   for (auto &split :
        splitModule(module, store ? functions : state.options.threads)) {
-    parts.emplace_back();
-    parts.back().source = std::move(split);
+    begun->parts.emplace_back();
+    begun->parts.back().source = std::move(split);
   }
-  if (llvm::Error error = translate(parts))
+  begun->isStored = store && begun->parts.size() == functions;
+  if (llvm::Error error = translate(begun->parts))
     return error;
-  {
-    llvm::DefaultThreadPool pool(
-        llvm::hardware_concurrency(state.options.threads));
-    for (Part &part : parts)
-      pool.async([&] {
-        if (state.options.stopped && state.options.stopped()) {
-          part.object = llvm::createStringError("stopped");
-          return;
-        }
-        part.object = compileModule(*part.module, state.target,
-                                    state.options.sanitizer, code.effort);
-      });
-    pool.wait();
-  }
+  for (Part &part : begun->parts)
+    begun->batch.begin([&state, &part, effort = code.effort] {
+      if (state.options.stopped && state.options.stopped()) {
+        part.object = llvm::createStringError("stopped");
+        return;
+      }
+      part.object = compileModule(*part.module, state.target,
+                                  state.options.sanitizer, effort);
+      part.module.reset();
+      part.context.reset();
+    });
+  state.begun.push_back(std::move(begun));
+  return llvm::Error::success();
+}
 
+llvm::Error HostJit::finish() {
+  Implementation &state = *implementation;
   llvm::Error failure = llvm::Error::success();
-  for (Part &part : parts) {
-    if (!part.object) {
-      failure = llvm::joinErrors(std::move(failure), part.object.takeError());
-      continue;
+  bool saves = false;
+  for (std::unique_ptr<Begun> &begun : std::exchange(state.begun, {})) {
+    begun->batch.wait();
+    saves |= begun->isStored;
+    for (Part &part : begun->parts) {
+      if (!part.object) {
+        failure = llvm::joinErrors(std::move(failure), part.object.takeError());
+        continue;
+      }
+      if (begun->isStored)
+        for (auto function : part.source->getOps<LLVM::LLVMFuncOp>())
+          if (!function.isExternal())
+            state.store->save(begun->code.keys.lookup(function.getName()),
+                              (*part.object)->getBuffer());
+      failure = llvm::joinErrors(std::move(failure),
+                                 state.link(std::move(*part.object)));
     }
-    if (store && parts.size() == functions)
-      for (auto function : part.source->getOps<LLVM::LLVMFuncOp>())
-        if (!function.isExternal())
-          state.store->save(code.keys.lookup(function.getName()),
-                            (*part.object)->getBuffer());
-    failure = llvm::joinErrors(std::move(failure),
-                               state.link(std::move(*part.object)));
   }
-  if (store)
+  if (saves)
     state.store->prune();
   return failure;
 }

@@ -234,6 +234,9 @@ FailureOr<size_t> HostCosts::measure(ModuleOp module, Profile &profile,
   auto code = compileCandidates(module, candidates, options);
   if (failed(code))
     return failure();
+  std::optional<CompileThreads::Room> room;
+  if (options.workers)
+    room.emplace(*options.workers);
   bool finished = true;
   // LLVM's: one that cannot be started is an error of LLVM's, as elsewhere.
   llvm::thread([&] {
@@ -260,6 +263,7 @@ FailureOr<size_t> HostCosts::measure(ModuleOp module, Profile &profile,
                               return !options.stopped || !options.stopped();
                             });
   }).join();
+  room.reset();
   if (!finished)
     return emitError(module.getLoc()) << "stopped";
   size_t measured = 0;

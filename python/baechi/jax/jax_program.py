@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from baechi.common import temporary, users
+from baechi.common import users
 from baechi.compiling.options import CompileOptions
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.signature import Signature
@@ -21,7 +20,6 @@ from baechi.jax import random_keys
 from baechi.jax.dispatch import Dispatcher
 from baechi.pictures.picture import Picture
 from baechi.steps import gpu_array, resident_jax
-from baechi.steps.first_steps import FirstSteps
 from baechi.steps.library import StepLibrary
 from baechi.steps.program import Program, time_text
 from baechi.steps.resident import ResidentArray, Residents
@@ -57,8 +55,6 @@ class JaxProgram(Program):
         name: str = "step",
     ):
         super().__init__(text, options, library)
-        if options is not None:  # of what else is compiled of it
-            self._options = dataclasses.replace(options, replan="never", step_times=None)
         self.signature, self._returned = signature, returned
         if host_calls:
             _tell(host_calls)
@@ -73,57 +69,17 @@ class JaxProgram(Program):
         }
         self._residents = Residents(self.library, turn, kinds)
         self._turn, self._name, self._has_host_calls = turn, name, bool(host_calls)
-        self._first: FirstSteps | None = None
-        self._plan: str | None = None  # what `report` says of when it was made
-        if "to_measure" in self.library.program:
-            self._first = FirstSteps(self.library)
-            self._plan = "of one device, until a few calls have told what kernels take"
         self._dispatcher: Dispatcher | None = None
         self._overlaps = False
         self._overlap: str | None = None  # what `report` says of calls that should overlap
         self.calls = 0
 
-    def measures(self) -> bool:
-        """Whether its steps are timed, for a plan that is made of these times."""
-        return self._first is not None
-
-    def is_measured(self) -> bool:
-        return self._first is not None and self._first.is_enough()
-
-    def planned(self) -> JaxProgram:
-        """The step as it is planned with what kernels took in this one's steps, by the same
-        code, so that results have the same bits. Raises CompileError."""
-        assert self._first is not None
-        text, options = self.source()
-        with temporary.folder("baechi-jit-") as folder:
-            file = folder / "step-times.json"
-            self._first.write(file)
-            made = JaxProgram(
-                self.signature,
-                self._returned,
-                self._turn,
-                text,
-                dataclasses.replace(options, step_times=file),
-                name=self._name,
-            )
+    def _again(self, options: CompileOptions) -> JaxProgram:
+        made = JaxProgram(
+            self.signature, self._returned, self._turn, self.text, options, name=self._name
+        )
         made.calls = self.calls
-        made._plan = f"made of what kernels took in the first {self._first.steps} calls"
         return made
-
-    def keep_plan(self) -> None:
-        """It goes on as it is; its steps are not timed any more."""
-        self._first = None
-        self._plan = "of one device; another could not be made"
-        self.library.record_times(False)
-
-    def step(
-        self, arguments: Mapping[int, Any] | None = None, results: Mapping[int, Any] | None = None
-    ) -> None:
-        if self._first is None:
-            super().step(arguments, results)
-            return
-        with self._first.step():
-            super().step(arguments, results)
 
     def overlap_calls(self, why_not: str = "") -> None:
         """Has calls that are dispatched overlap, where they can. Before the first `quick_for`.
@@ -198,11 +154,11 @@ class JaxProgram(Program):
 
     def report(self) -> str:
         self.settle()
-        head, table = super().report().split("\n\n", 1)
-        for title, text in (("plan", self._plan), ("overlap", self._overlap)):
-            if text is not None:
-                head += f"\n{title:10} {text}"
-        return f"{head}\n\n{table}"
+        text = super().report()
+        if self._overlap is None:
+            return text
+        head, table = text.split("\n\n", 1)
+        return f"{head}\noverlap    {self._overlap}\n\n{table}"
 
     def _predicted(self) -> str:
         predicted = self.library.program["predicted"]

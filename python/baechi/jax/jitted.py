@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 import jax
 
 from baechi.checking.options import CheckOptions
-from baechi.common import progress, temporary, users
+from baechi.common import progress, temporary
 from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions
 from baechi.compiling.tools import CompileError
@@ -36,7 +36,6 @@ from baechi.steps import resident_jax
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.gpu_array import GpuArray
 from baechi.steps.host_calls import refuse_within_host_calls
-from baechi.steps.library import StepError
 from baechi.steps.resident import ResidentArray
 
 resident_jax.register(ResidentArray)
@@ -111,17 +110,9 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
 
     def _compile_or_plan(self, call: _Call) -> JaxProgram:
         program = self._programs.get(call.key)
-        if program is None:
-            return self._compile(call)
-        try:
-            return program.planned()
-        except (CompileError, StepError) as error:
-            users.warn(
-                f"'{_identifier(self._step)}' goes on on one device, as no plan could be made of "
-                f"what its first calls took ({error}); replan='never' plans before the first call"
-            )
-            program.keep_plan()
-            return program
+        return (
+            self._compile(call) if program is None else program.replanned(_identifier(self._step))
+        )
 
     def _call_quickly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call like an earlier one; MISSED where none was like it, or

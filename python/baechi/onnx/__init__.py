@@ -22,7 +22,8 @@ except ModuleNotFoundError as error:
 import numpy as np
 
 from baechi.common import progress
-from baechi.compiling.options import beside
+from baechi.compiling import compiler
+from baechi.compiling.options import beside, replan_of
 from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.onnx.model import ImportedModel, import_model
@@ -44,6 +45,9 @@ __all__ = [
 ]
 
 
+_MODEL = "model"
+
+
 def compile(
     model: str | os.PathLike | onnx.ModelProto,
     *,
@@ -61,6 +65,7 @@ def compile(
     cuda_convolutions: str = "measured",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
+    replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -70,8 +75,8 @@ def compile(
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
-        cuda_convolutions, splits, split, transfers, fit_memory, spill_to, verbose: as for
-        `baechi.jit`;
+        cuda_convolutions, splits, split, replan, transfers, fit_memory, spill_to, verbose: as
+        for `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
@@ -92,9 +97,11 @@ def compile(
         transfers,
         fit_memory,
         verbose,
+        replan=replan_of(replan),
     )
-    with progress.shown(verbose, "model"):
+    with progress.shown(verbose, _MODEL):
         progress.phase("import")
+        compiler.preload()
         return CompiledModel(import_model(model, sizes), options)
 
 
@@ -103,13 +110,12 @@ class CompiledModel(Compiled[Program]):
 
     def __init__(self, imported: ImportedModel, options: CompileOptions):
         super().__init__()
-        self._imported = imported
+        self._imported, self._verbose = imported, options.verbose
         self._program = self._latest = Program(imported.text, options)
         self._types = [argument.init for argument in imported.arguments]
         names = [argument.name for argument in imported.arguments]
         self._places = {name: i for i, name in enumerate(names)}
-        for name, value in imported.weights.items():
-            self._set(name, value)
+        self._set_weights()
         self.inputs = [name for name in names if name not in imported.weights]
         self.outputs = imported.results
         self._other: set[str] = set()  # the inputs that have not their defaults
@@ -135,7 +141,11 @@ class CompiledModel(Compiled[Program]):
             raise TypeError(f"the model has no input '{min(unknown)}'; its inputs: {names}")
         if missing := [name for name in self.inputs if name not in given]:
             raise TypeError(f"input '{missing[0]}' is missing")
-        with self._turn:
+        with self._whole_call(lambda: not self._program.is_measured()):
+            if self._program.is_measured():
+                with progress.shown(self._verbose, _MODEL):
+                    self._program = self._latest = self._program.replanned(_MODEL)
+                self._set_weights()
             for name in self._other - given.keys():
                 self._set(name, self._imported.weights[name])
             self._other = given.keys() & set(defaults)
@@ -152,6 +162,10 @@ class CompiledModel(Compiled[Program]):
     def lower(self) -> str:
         """The imported module as MLIR text."""
         return self._imported.text
+
+    def _set_weights(self) -> None:
+        for name, value in self._imported.weights.items():
+            self._set(name, value)
 
     def _set(self, name: str, given: Any) -> None:
         index = self._places[name]

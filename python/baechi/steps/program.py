@@ -5,22 +5,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from baechi.common import progress, temporary, users
 from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions as CompileOptions
+from baechi.compiling.tools import CompileError
 from baechi.pictures import picture
 from baechi.pictures.picture import Picture
 from baechi.steps import memory
-from baechi.steps.library import StepLibrary
+from baechi.steps.first_steps import FirstSteps
+from baechi.steps.library import StepError, StepLibrary
 from baechi.steps.memory import LeastMemory, Memory
 
 # Where a remark is of: the tool's place, and the operator's name, which its text begins with.
@@ -62,7 +65,53 @@ class Program:
     ):
         self.text, self._options = text, options
         self.library = library or self._compile()
+        if options is not None:  # of what else is compiled of it
+            self._options = dataclasses.replace(options, replan="never", step_times=None)
         self._wall_ns: list[int] = []
+        self._first: FirstSteps | None = None
+        self._plan: str | None = None  # what `report` says of when it was made
+        if options is not None and "to_measure" in self.library.program:
+            self._first = FirstSteps(self.library)
+            self._plan = "of one device, until a few calls have told what kernels take"
+
+    def measures(self) -> bool:
+        """Whether its steps are timed, for a plan that is made of these times."""
+        return self._first is not None
+
+    def is_measured(self) -> bool:
+        """Whether they have told enough: what follows is `replanned`."""
+        return self._first is not None and self._first.is_enough()
+
+    def replanned(self, name: str) -> Self:
+        """The step as it is planned with what kernels took in this one's steps, by the same
+        code, so that results have the same bits. Where that cannot be, itself, which is not
+        timed any more, and a warning says why, by the step's name."""
+        try:
+            return self.planned()
+        except (CompileError, StepError) as error:
+            users.warn(
+                f"'{name}' goes on on one device, as no plan could be made of "
+                f"what its first calls took ({error}); replan='never' plans before the first call"
+            )
+        self._first = None
+        self._plan = "of one device; another could not be made"
+        self.library.record_times(False)
+        return self
+
+    def planned(self) -> Self:
+        """`replanned`, but raises CompileError and StepError."""
+        assert self._first is not None
+        _, options = self.source()
+        with temporary.folder("baechi-jit-") as folder:
+            file = folder / "step-times.json"
+            self._first.write(file)
+            made = self._again(dataclasses.replace(options, step_times=file))
+        made._plan = f"made of what kernels took in the first {self._first.steps} calls"
+        return made
+
+    def _again(self, options: CompileOptions) -> Self:
+        """The same step as it is compiled by other options."""
+        return type(self)(self.text, options)
 
     def source(self) -> tuple[str, CompileOptions]:
         """The module as text, and how it is compiled. Raises RuntimeError where it came
@@ -108,10 +157,11 @@ class Program:
     ) -> None:
         """One step on what the arguments' places hold; with these arguments, and results into
         these arrays, where given (`StepLibrary.call`)."""
-        if arguments is None:
-            self.library.run()
-        else:
-            self.library.call(arguments, results or {})
+        with self._first.step() if self._first else contextlib.nullcontext():
+            if arguments is None:
+                self.library.run()
+            else:
+                self.library.call(arguments, results or {})
         self._wall_ns.append(self.library.wall_ns)
 
     def placement(self) -> dict[str, str]:
@@ -183,6 +233,8 @@ class Program:
                     f"network    simulated network: {' to '.join(ends)} "
                     f"{link['latency_ns'] / 1e3:.1f} us and {link['bytes_per_us']} bytes a us"
                 )
+        if self._plan is not None:
+            lines.append(f"plan       {self._plan}")
         sent = [0] * len(program["devices"])
         lent = [0] * len(program["devices"])
         for queue in program["queues"]:

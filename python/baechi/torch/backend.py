@@ -23,6 +23,7 @@ from functorch.compile import aot_function, make_boxed_func
 from torch._functorch._aot_autograd import descriptors
 
 from baechi.checking.options import CheckError, CheckOptions
+from baechi.compiling.options import replan_of
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.graph_rules import ASSERTIONS
 from baechi.importer.torch.refusals import explained_errors
@@ -60,12 +61,14 @@ def baechi(
         raise ValueError(f"backend 'baechi': weights='{weights}': known are 'newest' and 'held'")
     check, tolerance = given.pop("check", None), given.pop("check_tolerance", None)
     # Each call of a graph is waited for.
-    known = [f.name for f in dataclasses.fields(CompileOptions) if f.name != "objective"]
+    others = ("objective", "step_times")
+    known = [f.name for f in dataclasses.fields(CompileOptions) if f.name not in others]
     if unknown := set(given) - set(known):
         known += ["weights", "check", "check_tolerance"]
         raise ValueError(
             f"backend 'baechi' has no option '{min(unknown)}'; known: {', '.join(known)}"
         )
+    given["replan"] = replan_of(given.get("replan"))
     compiling = CompileOptions(**given).replicated()
     checks = CheckOptions(check, tolerance, compiling.cuda_math)
     return CompiledGraph(module, compiling, weights == "held", checks).run
@@ -122,7 +125,7 @@ class CompiledGraph(Compiled[Program]):
         inputs = *inputs, *(attribute(self._given, path) for path in self._further)
         given = [x.item() if i in self._numbers else x for i, x in enumerate(inputs)]
         key = _key(given)
-        with self._whole_call(lambda: key in self._found):
+        with self._whole_call(lambda: key in self._found and self._found[key].is_compiled()):
             found = self._found.get(key)
             if found is None:
                 form = self._module, given, self._names, self._held
@@ -198,6 +201,10 @@ class _Differentiable:
             function, self._forward, self._backward, partition_fn=self._partition, enable_log=False
         )
         self._is_compiled = False
+
+    def is_compiled(self) -> bool:
+        """Whether the forward pass can run as it is."""
+        return self.forward.is_compiled()
 
     def run(self, inputs: Sequence[torch.Tensor]) -> tuple:
         gpu.refuse_autocast(self._home, "what torch.compile compiled for tensors")

@@ -122,7 +122,9 @@ class Parts:
 
     def _program(self, text: str) -> Program:
         """Where the whole program's operators are, if it has any by name."""
-        options = dataclasses.replace(self.options, pin=None, placement=None, budget="0")
+        options = dataclasses.replace(
+            self.options, pin=None, placement=None, budget="0", replan="never"
+        )
         with temporary.folder("baechi-jit-") as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the placement is of more than the part
             file = pathlib.Path(folder) / "placement.json"

@@ -100,7 +100,7 @@ class GraphProgram(Compiled[Program]):
         for index, lookups in self._tables.items():
             if index < len(inputs):  # else a constant
                 check_indices(self._traced.names[index], inputs[index], lookups)
-        with self._whole_call(lambda: self._latest is not None or not self._computed):
+        with self._whole_call(self.is_compiled):
             reference = None
             if self._checks.is_due(self._calls):
                 reference = Reference(self._by_pytorch, with_own_memory(inputs))
@@ -114,6 +114,10 @@ class GraphProgram(Compiled[Program]):
                 self._compare(reference, given, results)
             self._calls += 1
             return results
+
+    def is_compiled(self) -> bool:
+        """Whether it can run as it is: it needs no program, or has one that stays."""
+        return not self._computed or (self._latest is not None and not self._latest.is_measured())
 
     def stand_ins(self) -> list[Any]:
         """What the graph's results look like, on the CPU."""
@@ -147,16 +151,12 @@ class GraphProgram(Compiled[Program]):
         compare(names, ours, reference, self._checks, blame)
 
     def _step(self, given: Sequence[torch.Tensor], inputs: int) -> list[torch.Tensor]:
-        if self._latest is None:
+        if self._latest is None or self._latest.is_measured():
             with progress.shown(self._options.verbose, _GRAPH):
-                progress.phase("import")
-                text = _text(self._traced, given, list(self._computed))
-                options = dataclasses.replace(self._options, pin=self._pins())
-                program = Program(text, options)
+                program = self._latest.replanned(_GRAPH) if self._latest else self._compiled(given)
             refuse_hosts(self._home, program.library.program["devices"])
             self._latest = program
-            if self._traced.draws and self._home.type == "cuda":
-                tell_of_draws(self._home)
+            self._stamps.clear()
             for i in range(inputs, len(given) - len(self._traced.draws)):
                 self._latest.library.set_argument(i, to_numpy(given[i]))
         news: dict[int, torch.Tensor] = {}
@@ -172,6 +172,13 @@ class GraphProgram(Compiled[Program]):
         for node in self._flags:
             check_flags(computed[self._computed[node]].tolist(), self._traced.checks)
         return computed
+
+    def _compiled(self, given: Sequence[torch.Tensor]) -> Program:
+        progress.phase("import")
+        if self._traced.draws and self._home.type == "cuda":
+            tell_of_draws(self._home)
+        text = _text(self._traced, given, list(self._computed))
+        return Program(text, dataclasses.replace(self._options, pin=self._pins()))
 
     def _computed_from(self, program: Program, news: dict[int, torch.Tensor]) -> list[torch.Tensor]:
         """One step with new values of arguments. What lies on a GPU, and is at home there, is

@@ -37,6 +37,12 @@ class StepProgram(Program):
         self._made: dict[int, torch.Tensor] = {}
         self._used: set[int] = set()
 
+    def _again(self, options: CompileOptions) -> StepProgram:
+        assert self.text is not None
+        made = StepProgram(self.text, options, self.traced)
+        made.calls = self.calls
+        return made
+
     def run(
         self, state: State, inputs: Inputs, phase: Phase, options: GradientOptions
     ) -> tuple[torch.Tensor, Any, torch.Tensor | None]:

@@ -13,7 +13,8 @@ import torch
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.common import progress, users
-from baechi.compiling.options import beside
+from baechi.compiling import compiler
+from baechi.compiling.options import beside, replan_of
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
 from baechi.steps.compiled import Compiled
@@ -57,6 +58,7 @@ def compile_step(
     exchange: str | None = None,
     slice_bytes: int | None = None,
     factors: str = "none",
+    replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -84,9 +86,10 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
-        cuda_convolutions, splits, split, replicas, exchange, slice_bytes, factors, transfers,
-        fit_memory, spill_to, verbose: as for `baechi.jit`; names are `layers.0.fc1.weight` for
-        parameters and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
+        cuda_convolutions, splits, split, replicas, exchange, slice_bytes, factors, replan,
+        transfers, fit_memory, spill_to, verbose: as for `baechi.jit`; names are
+        `layers.0.fc1.weight` for parameters and buffers, `layers.0.fc1/mm` and
+        `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
     check_tolerance: what may differ, as for `baechi.jit`.
@@ -127,6 +130,7 @@ def compile_step(
         exchange,
         slice_bytes,
         factors,
+        replan=replan_of(replan),
     ).replicated()
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
@@ -198,7 +202,8 @@ class TrainingStep(Compiled[StepProgram]):
         def is_compiled() -> bool:
             nonlocal call
             found = _Call(self, args, kwargs)
-            call = found if found.key in self._programs else None
+            program = self._programs.get(found.key)
+            call = None if program is None or program.is_measured() else found
             return call is not None
 
         with self._whole_call(is_compiled):
@@ -206,10 +211,16 @@ class TrainingStep(Compiled[StepProgram]):
             return self._run(call or self._compiled(_Call(self, args, kwargs)))
 
     def _compiled(self, call: _Call) -> _Call:
-        with progress.shown(self._options.verbose, type(self._model).__name__):
+        name = type(self._model).__name__
+        with progress.shown(self._options.verbose, name):
+            if (program := self._programs.get(call.key)) is not None:
+                if program.is_measured():
+                    self._programs[call.key] = program.replanned(name)
+                return call
             progress.phase("import")
+            compiler.preload()
             traced = self._trace(call)
-            if call.key not in self._programs:
+            if call.key not in self._programs:  # tracing finds it
                 text = self._lowered(traced)
                 self._programs[call.key] = StepProgram(text, self._options, traced)
                 if traced.draws and call.state.device.type != "cpu":

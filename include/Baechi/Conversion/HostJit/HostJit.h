@@ -8,6 +8,7 @@
 #ifndef BAECHI_CONVERSION_HOSTJIT_HOSTJIT_H
 #define BAECHI_CONVERSION_HOSTJIT_HOSTJIT_H
 
+#include "Baechi/Conversion/HostJit/CompileThreads.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
@@ -28,6 +29,8 @@ struct HostJitOptions {
 
   /// Threads that compile. Every added module is compiled in as many parts.
   unsigned threads = 2;
+  /// The threads, where others have work for them, too. Null: its own.
+  std::shared_ptr<CompileThreads> workers;
 
   /// Functions that the code may call, by name: the runtime's. Those of the
   /// process (libm) and of gemmLibraries() are found without.
@@ -72,6 +75,10 @@ public:
   /// (registerKernelDialects registers the translations), and define no
   /// symbol that was added before.
   llvm::Error add(mlir::ModuleOp module, const HostCode &code = {});
+  /// The same in two steps: other threads go on compiling what was begun, of
+  /// any number of modules, until it is finished, which adds their code.
+  llvm::Error begin(mlir::ModuleOp module, const HostCode &code = {});
+  llvm::Error finish();
 
   /// The name in the store of what this compiler makes of `text` for this host.
   std::string storeKey(llvm::StringRef text) const;

@@ -14,12 +14,14 @@
 #ifndef BAECHI_COSTS_MEASURE_KERNELCOSTS_H
 #define BAECHI_COSTS_MEASURE_KERNELCOSTS_H
 
+#include "Baechi/Conversion/HostJit/CompileThreads.h"
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Costs/Measure/Rounds.h"
 #include "Baechi/Costs/Profile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <functional>
+#include <memory>
 
 namespace baechi {
 
@@ -37,6 +39,12 @@ struct MeasureOptions {
   /// What the code comes from where it is lowered already, and goes to; of the
   /// module's context. Null: each call lowers for itself.
   LoweredKernels *lowered = nullptr;
+  /// The threads that compile, which leave a processor to what is timed. Null:
+  /// each call has its own.
+  std::shared_ptr<CompileThreads> workers;
+  /// Called, if anything is compiled to be timed, while other threads do so. It
+  /// fails after a diagnostic, and so does the call then. Empty: nothing.
+  std::function<mlir::LogicalResult()> meanwhile;
   /// A folder of compiled functions (HostJitOptions). Empty: none.
   std::string store;
   /// Asked often, on any thread: once it says true, the call ends soon with an

@@ -11,6 +11,7 @@
 #include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Threading.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -71,6 +72,45 @@ FailureOr<OwningOpRef<ModuleOp>> baechi::runOnCopies(
       return emitError(kernel.getLoc()) << "kernel '" << kernel.getSymName()
                                         << "' cannot be lowered to " << target;
   return failure();
+}
+
+/// Of kernels on one thread at a time: few enough for several threads to have
+/// some, enough for the passes to be worth another run. It does not depend on
+/// the number of threads, nor does what is made of the kernels.
+static constexpr size_t kGroup = 8;
+
+FailureOr<SmallVector<OwningOpRef<ModuleOp>>> baechi::runOnGroups(
+    ArrayRef<func::FuncOp> kernels, Location location, StringRef target,
+    function_ref<LogicalResult(ModuleOp)> step,
+    function_ref<OwningOpRef<ModuleOp>(ArrayRef<func::FuncOp>, Location)>
+        copy) {
+  MLIRContext *context = location.getContext();
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  if (kernels.size() > kGroup) {
+    // On one thread: it loads what the passes need.
+    OwningOpRef<ModuleOp> nothing = ModuleOp::create(location);
+    if (failed(step(*nothing)))
+      return failure();
+    for (auto rest = kernels; !rest.empty();) {
+      size_t count = std::min(kGroup, rest.size());
+      modules.push_back(copy(rest.take_front(count), location));
+      rest = rest.drop_front(count);
+    }
+    // What is wrong is told below, in the kernels' order.
+    ScopedDiagnosticHandler silence(context,
+                                    [](Diagnostic &) { return success(); });
+    if (succeeded(failableParallelForEach(
+            context, modules,
+            [&](OwningOpRef<ModuleOp> &copies) { return step(*copies); })))
+      return modules;
+    modules.clear();
+  }
+  FailureOr<OwningOpRef<ModuleOp>> whole =
+      runOnCopies(kernels, location, target, step, copy);
+  if (failed(whole))
+    return failure();
+  modules.push_back(std::move(*whole));
+  return modules;
 }
 
 LogicalResult baechi::checkPlannedScratch(func::FuncOp kernel, int64_t needed,

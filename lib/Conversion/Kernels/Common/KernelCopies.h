@@ -39,6 +39,16 @@ runOnCopies(llvm::ArrayRef<mlir::func::FuncOp> kernels, mlir::Location location,
                 llvm::ArrayRef<mlir::func::FuncOp>, mlir::Location)>
                 copy = copiesOf);
 
+/// The same for a few kernels after the other, on the context's threads; a
+/// module for each few. \p step loads no dialects beyond those of its passes.
+mlir::FailureOr<llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>>
+runOnGroups(llvm::ArrayRef<mlir::func::FuncOp> kernels, mlir::Location location,
+            llvm::StringRef target,
+            llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp)> step,
+            llvm::function_ref<mlir::OwningOpRef<mlir::ModuleOp>(
+                llvm::ArrayRef<mlir::func::FuncOp>, mlir::Location)>
+                copy = copiesOf);
+
 /// Memory was planned with the scratch that the kernel says, which `pass` has
 /// written: fails when more is needed.
 mlir::LogicalResult checkPlannedScratch(mlir::func::FuncOp kernel,

@@ -50,6 +50,17 @@ bool isDeclaration(Operation *symbol) {
   return function && function.isExternal();
 }
 
+/// The functions with a body, by name.
+llvm::StringMap<Operation *>
+functionsIn(MutableArrayRef<OwningOpRef<ModuleOp>> modules) {
+  llvm::StringMap<Operation *> functions;
+  for (OwningOpRef<ModuleOp> &module : modules)
+    for (auto function : module->getOps<FunctionOpInterface>())
+      if (!function.isExternal())
+        functions[function.getName()] = function;
+  return functions;
+}
+
 /// The names of what a kernel's code is to say of the kernel. The scratch is
 /// the code's own.
 SmallVector<StringAttr> attributesOf(func::FuncOp kernel) {
@@ -149,20 +160,25 @@ OwningOpRef<ModuleOp> LoweredKernels::copyCode(Kernels kernels,
     }
     renameReferences(copies, renamed);
   }
+  // Whatever they were lowered with.
+  for (func::FuncOp kernel : kernels)
+    names.lookup(hostSymbol(kernel.getSymName()))
+        ->moveBefore(to->getBody(), to->getBody()->end());
   return to;
 }
 
 LogicalResult LoweredKernels::bufferize(Kernels kernels, Location location) {
   if (kernels.empty())
     return success();
-  auto lowered = runOnCopies(kernels, location, kTarget, lowerToPointers);
+  auto lowered = runOnGroups(kernels, location, kTarget, lowerToPointers);
   if (failed(lowered))
     return failure();
   numBufferized += kernels.size();
-  SymbolTable names(**lowered);
+  llvm::StringMap<Operation *> made = functionsIn(*lowered);
   for (func::FuncOp kernel : kernels) {
     Entry &entry = entryOf(kernel);
-    auto function = names.lookup<func::FuncOp>(hostSymbol(kernel.getSymName()));
+    auto function =
+        cast<func::FuncOp>(made.at(hostSymbol(kernel.getSymName())));
     entry.function = function;
     entry.scratch =
         function->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
@@ -172,7 +188,7 @@ LogicalResult LoweredKernels::bufferize(Kernels kernels, Location location) {
                       llvm::IsaPred<LLVM::LLVMPointerType>))
       entry.attributes = attributesOf(kernel);
   }
-  code.push_back(std::move(*lowered));
+  llvm::move(*lowered, std::back_inserter(code));
   return success();
 }
 
@@ -182,18 +198,18 @@ LogicalResult LoweredKernels::finish(Kernels kernels, Location location) {
   auto copy = [&](Kernels kernels, Location location) {
     return copyCode(kernels, location);
   };
-  auto finished = runOnCopies(kernels, location, kTarget, lowerToLLVM, copy);
+  auto finished = runOnGroups(kernels, location, kTarget, lowerToLLVM, copy);
   if (failed(finished))
     return failure();
   numFinished += kernels.size();
-  SymbolTable names(**finished);
+  llvm::StringMap<Operation *> made = functionsIn(*finished);
   for (func::FuncOp kernel : kernels) {
     Entry &entry = entryOf(kernel);
     entry.function->erase();
-    entry.function = names.lookup(hostSymbol(kernel.getSymName()));
+    entry.function = made.at(hostSymbol(kernel.getSymName()));
     entry.isFinished = true;
   }
-  code.push_back(std::move(*finished));
+  llvm::move(*finished, std::back_inserter(code));
   return success();
 }
 
