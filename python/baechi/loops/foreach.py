@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.common.launch import Launch, find_launch
 from baechi.compiling.options import CompileOptions
 from baechi.loops import analysis, blocks
 from baechi.loops.analysis import Analysis
@@ -23,7 +24,6 @@ from baechi.loops.choice import choose
 from baechi.loops.compiled import Compiled, OnDevices
 from baechi.loops.entries import Entries, as_array
 from baechi.loops.errors import LoopError, defined_at
-from baechi.loops.launch import Launch, find_launch
 from baechi.loops.launched import OnLaunched
 from baechi.loops.module_text import module_of
 from baechi.loops.on_store import OnStore
