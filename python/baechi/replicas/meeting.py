@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import pickle
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -96,6 +97,8 @@ class Other(Member):
                 self.hear(message)
         except (OSError, EOFError):
             self.hear(("failed", "rank 0 has ended, and with it the store: look at what it says"))
+        except Exception as error:  # whatever its classes raise here
+            self.hear(("failed", _unreadable(0, error)))
 
 
 class First(Member):
@@ -138,6 +141,8 @@ class First(Member):
                 rank,
                 ("fails", f"rank {rank} has ended, with {self._names(rank)}: look at what it says"),
             )
+        except Exception as error:  # whatever its classes raise here
+            self._take(rank, ("fails", _unreadable(rank, error)))
 
     def missing(self) -> list[int]:
         """Ranks that have not said the next thing that somebody has said."""
@@ -173,6 +178,13 @@ class First(Member):
         return self._give(("all", number, [said[each][1] for each in range(self._ranks)]))
 
     def _give(self, message: tuple[Any, ...]) -> None:
+        try:
+            sent = pickle.dumps(message)
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            return self._give(
+                ("failed", f"what rank 0 has made cannot be sent ({told}): return arrays")
+            )
         with self._changes:
             if message[0] == "failed":
                 if self._why is not None:
@@ -180,8 +192,13 @@ class First(Member):
                 self._why = message[1]
             for connection in self._connections.values():
                 with contextlib.suppress(OSError):  # who is gone is told by its own thread
-                    connection.send(message)
+                    connection.send_bytes(sent)
         self.hear(message)
+
+
+def _unreadable(rank: int, error: Exception) -> str:
+    told = f"{type(error).__name__}: {error}"
+    return f"what rank {rank} has made cannot be read here ({told}): return arrays"
 
 
 def result_of(answer: Future[Any], seconds: float, missing: Callable[[], list[int]]) -> Any:
