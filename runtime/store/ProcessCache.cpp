@@ -51,6 +51,7 @@ struct ProcessCache::State {
   std::vector<size_t> widths;
   std::vector<std::unique_ptr<CacheStripe>> rows; ///< by table
   std::atomic<uint64_t> ages{0};
+  std::mutex paces; ///< of the next three: who reads asks how long to pause
   Pace up, down;
   Turn turn;
   std::vector<uint64_t> staleness;
@@ -138,6 +139,7 @@ int64_t ProcessCache::tick() { return ++state->clock; }
 SentRows ProcessCache::take(bool all) {
   SentRows made;
   int64_t now = clock();
+  std::lock_guard pacing(state->paces);
   bool isDue =
       state->options.budget ? Time::now() >= state->up.next() : now > sent();
   if (!all && !isDue)
@@ -170,6 +172,7 @@ SentRows ProcessCache::take(bool all) {
 size_t ProcessCache::room() const {
   if (!state->isPaced())
     return everything;
+  std::lock_guard pacing(state->paces);
   return Time::now() < state->down.next() ? 0 : state->options.roundBytes;
 }
 
@@ -187,7 +190,10 @@ void ProcessCache::add(const SentRows &rows, int64_t through) {
     begin += width;
     bytes += bytesOfRow(state->shapes[rows.tables[i]]);
   }
-  state->down.sent(bytes, Time::now());
+  {
+    std::lock_guard pacing(state->paces);
+    state->down.sent(bytes, Time::now());
+  }
   if (through > fresh())
     state->fresh = through;
 }
@@ -195,6 +201,7 @@ void ProcessCache::add(const SentRows &rows, int64_t through) {
 double ProcessCache::pause() const {
   if (!state->isPaced())
     return 0;
+  std::lock_guard pacing(state->paces);
   std::chrono::duration<double> left =
       std::min(state->up.next(), state->down.next()) - Time::now();
   return std::max(left.count(), 0.0);

@@ -224,10 +224,10 @@ void ParameterStore::State::carry(size_t process) {
       bytes += carryUp(process);
       bytes += carryDown(process);
     }
+    Time::time_point next = std::min(own.up.pace.next(), own.down.pace.next());
     carrying.unlock();
     std::unique_lock lock(own.mutex);
     auto ready = [&] { return own.woken || stopping.load(); };
-    Time::time_point next = std::min(own.up.pace.next(), own.down.pace.next());
     if (!options.budget || own.isElsewhere)
       own.wake.wait(lock, ready);
     else if (next > Time::now())
