@@ -181,8 +181,6 @@ def test_a_budget_bounds_what_is_sent_between_clocks() -> None:
             sent = store.report().bytes_sent[0]
             took = time.monotonic() - began
             assert 0 < sent <= budget * took + 2 * 440
-            # As much as is allowed: the rest of a busy machine's second is made up for.
-            assert sent >= 0.5 * budget * took - 440
     store.drain()
     assert (store.read("w") == 1).all()
 
