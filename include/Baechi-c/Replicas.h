@@ -81,6 +81,66 @@ int baechiStoreNext(BaechiStore *store, int32_t *worker);
 int baechiStoreCompute(BaechiStore *store, int32_t worker, double seconds);
 double baechiStoreSeconds(const BaechiStore *store);
 
+/// For a worker whose cache is in another process (below): moves it there, if
+/// no other worker has the same cache (`elsewhere`), with its clock, and the
+/// one that all updates are at the server from before of. Names, rows and bytes
+/// are those of a ParameterStore's methods.
+int baechiStoreMoveElsewhere(BaechiStore *store, int32_t worker,
+                             int32_t *elsewhere, int64_t *clock,
+                             int64_t *fresh);
+int baechiStoreMoveBack(BaechiStore *store, int32_t worker);
+/// Whether a table takes gradients, and the numbers of a row that is fetched.
+int32_t baechiStoreRevises(const BaechiStore *store, size_t table);
+size_t baechiStoreNumbers(const BaechiStore *store, size_t table);
+int baechiStoreFetch(BaechiStore *store, int32_t worker, size_t table,
+                     const int64_t *rows, size_t count, float *numbers);
+int baechiStoreReceive(BaechiStore *store, int32_t worker, const char *message,
+                       size_t bytes, int64_t sent, int64_t clock);
+int baechiStoreAwait(BaechiStore *store, int32_t worker, int64_t clock,
+                     double limit, double waited, int32_t *there);
+int baechiStoreCheck(BaechiStore *store, int32_t worker, size_t table,
+                     const int64_t *rows, size_t count, int64_t clock,
+                     const float *counts);
+int baechiStoreCountReads(BaechiStore *store, int32_t worker,
+                          const uint64_t *byStaleness, size_t count);
+/// A message for the worker, NULL after an error; the caller destroys it.
+typedef struct BaechiMessage BaechiMessage;
+BaechiMessage *baechiStoreSend(BaechiStore *store, int32_t worker,
+                               uint64_t bytes, int64_t *through);
+const char *baechiMessageBytes(const BaechiMessage *message, size_t *bytes);
+void baechiMessageDestroy(BaechiMessage *message);
+
+/// A worker's rows in a process that has not the store (ProcessCache.h). NULL
+/// after an error. The shapes and options are the store's.
+typedef struct BaechiCache BaechiCache;
+BaechiCache *baechiCacheCreate(size_t tables, const char *const *names,
+                               const uint64_t *rows, const uint64_t *widths,
+                               const double *steps,
+                               const BaechiStoreOptions *options,
+                               int32_t worker, int64_t clock, int64_t fresh);
+void baechiCacheDestroy(BaechiCache *cache);
+size_t baechiCacheNumbers(const BaechiCache *cache, size_t table);
+int64_t baechiCacheClock(const BaechiCache *cache);
+int64_t baechiCacheFresh(const BaechiCache *cache);
+int64_t baechiCacheSent(const BaechiCache *cache);
+/// How many of the rows it lacks, the first ones in `missing`.
+int baechiCacheMissing(BaechiCache *cache, size_t table, const int64_t *rows,
+                       size_t count, int64_t *missing, size_t *found);
+int baechiCachePut(BaechiCache *cache, size_t table, const int64_t *rows,
+                   size_t count, const float *numbers);
+/// `counts` may be NULL.
+int baechiCacheGet(BaechiCache *cache, size_t table, const int64_t *rows,
+                   size_t count, float *values, float *counts);
+int baechiCacheInc(BaechiCache *cache, size_t table, const int64_t *rows,
+                   size_t count, const float *updates);
+int64_t baechiCacheTick(BaechiCache *cache);
+BaechiMessage *baechiCacheTake(BaechiCache *cache, int32_t all);
+uint64_t baechiCacheRoom(const BaechiCache *cache);
+int baechiCacheAdd(BaechiCache *cache, const char *message, size_t bytes,
+                   int64_t through);
+double baechiCachePause(const BaechiCache *cache);
+void baechiCacheReads(const BaechiCache *cache, uint64_t *byStaleness);
+
 typedef struct {
   int32_t machines, policy; ///< 0 fifo, 1 slices, 2 p3, 3 tictac
   int32_t servers;          ///< 0 first, 1 in turn, 2 the better of both

@@ -6,33 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi-c/Replicas.h"
+#include "ReplicasC.h"
 #include "Baechi/Replicas/ExchangeSimulation.h"
 #include "Baechi/Runtime/ParameterStore.h"
 
 #include <algorithm>
 
 using namespace baechi;
+using namespace baechi::replicas;
 
-struct BaechiStore {
-  std::unique_ptr<store::ParameterStore> store;
-};
+thread_local std::string replicas::lastError;
 
-namespace {
-thread_local std::string lastError;
-
-/// Runs \p call; an exception becomes the error of this thread.
-template <typename Call> int guarded(Call &&call) {
-  try {
-    call();
-    return 0;
-  } catch (const std::exception &error) {
-    lastError = error.what();
-    return 1;
-  }
-}
-
-store::StoreOptions optionsOf(const BaechiStoreOptions &given) {
+store::StoreOptions replicas::optionsOf(const BaechiStoreOptions &given) {
   store::StoreOptions options;
   options.workers = given.workers;
   options.processes = given.processes;
@@ -53,6 +38,21 @@ store::StoreOptions optionsOf(const BaechiStoreOptions &given) {
   return options;
 }
 
+std::vector<store::TableShape> replicas::shapesOf(size_t tables,
+                                                  const char *const *names,
+                                                  const uint64_t *rows,
+                                                  const uint64_t *widths,
+                                                  const double *steps) {
+  std::vector<store::TableShape> shapes;
+  for (size_t i = 0; i < tables; ++i)
+    shapes.push_back({names[i], size_t(rows[i]), size_t(widths[i]),
+                      steps[i] != 0 ? store::UpdateRule::AdaptiveRevision
+                                    : store::UpdateRule::Add,
+                      steps[i]});
+  return shapes;
+}
+
+namespace {
 /// Calls \p row with each row and where its numbers are.
 template <typename Float, typename Row>
 int forRows(BaechiStore *store, size_t table, const int64_t *rows, size_t count,
@@ -66,7 +66,7 @@ int forRows(BaechiStore *store, size_t table, const int64_t *rows, size_t count,
 }
 } // namespace
 
-const char *baechiReplicasError(void) { return lastError.c_str(); }
+const char *baechiReplicasError(void) { return replicas::lastError.c_str(); }
 
 BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const uint64_t *rows, const uint64_t *widths,
@@ -74,13 +74,8 @@ BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const BaechiStoreOptions *options) {
   std::unique_ptr<store::ParameterStore> made;
   int failed = guarded([&] {
-    std::vector<store::TableShape> shapes;
-    for (size_t i = 0; i < tables; ++i)
-      shapes.push_back({names[i], size_t(rows[i]), size_t(widths[i]),
-                        steps[i] != 0 ? store::UpdateRule::AdaptiveRevision
-                                      : store::UpdateRule::Add,
-                        steps[i]});
-    made = std::make_unique<store::ParameterStore>(shapes, optionsOf(*options));
+    made = std::make_unique<store::ParameterStore>(
+        shapesOf(tables, names, rows, widths, steps), optionsOf(*options));
   });
   return failed ? nullptr : new BaechiStore{std::move(made)};
 }

@@ -271,3 +271,18 @@ def test_other_values_compile_nothing():
     assert len(loop._known) == len(loop._simulated) == 1
     loop(entries.with_values(np.zeros(6, np.float16)), x.astype(np.float16))
     assert len(loop._known) == 2
+
+
+def test_arrays_are_given_by_position():
+    """By name an array would be none of the loop's."""
+
+    def double(i, value, x):
+        x[i] = 2 * x[i]
+
+    entries = baechi.Entries((np.arange(3),), np.zeros(3, F32))
+    loop = baechi.foreach(double)
+    with pytest.raises(
+        baechi.LoopError, match=r"test_loop_input\.py:\d+: .*with 'x' by name: give the entries and"
+    ):
+        loop(entries, x=np.ones(3, F32))
+    assert loop(entries, np.ones(3, F32), passes=2).tolist() == [4, 4, 4]

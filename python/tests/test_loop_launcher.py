@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import baechi
+from baechi.common.launch import Launch, find_launch
 from baechi.compiling import tools
 from baechi.loops import applications, data, launched
-from baechi.loops.launch import Launch, find_launch
 
 PROGRAM = """
 import hashlib, os, sys
@@ -262,7 +262,7 @@ MPICH = {"PMI_SIZE": "2", "PMI_RANK": "1", "MPI_LOCALNRANKS": "2"}
 def test_launchers_are_known():
     assert find_launch({}) is None
     assert find_launch(OPEN_MPI) == Launch("mpirun", 1, 3, 3, "12")
-    assert find_launch(TORCHRUN) == Launch("torchrun", 0, 2, 1, "node1.29500..")
+    assert find_launch(TORCHRUN) == Launch("torchrun", 0, 2, 1, "node1.29500..", ("node1", 29501))
     assert find_launch(SRUN) == Launch("srun", 1, 2, 2, "7.0")
     assert find_launch(SRUN | {"SLURM_STEP_NUM_NODES": "2"}).here == 1
     assert find_launch(MPICH) == Launch("mpirun", 1, 2, 2, str(os.getppid()))

@@ -63,7 +63,7 @@ def test_no_replica_waits_for_a_later_plan(monkeypatch: Any, tmp_path: Any) -> N
     options = {"profile": tmp_path / "profile.json", "budget": "0"}
     with baechi.stale_step(_train, _state(), replicas=2, staleness=0, **options) as step:
         assert step(*_batches(1)[0]).result().shape == (2,)
-        for each in step._steps:
+        for each in step._steps.values():
             assert not each._latest.measures()  # type: ignore[attr-defined]
 
 

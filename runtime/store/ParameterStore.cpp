@@ -65,7 +65,7 @@ void check(const std::vector<TableShape> &tables, const StoreOptions &options) {
     if (table.rule == UpdateRule::AdaptiveRevision && !(table.step > 0))
       refuse("table '" + table.name + "' is revised with steps of " +
              std::to_string(table.step) + ": give more than 0");
-    double row = ParameterStore::State::bytesOf(table);
+    double row = bytesOfRow(table);
     if (options.budget && !(*options.budget >= row))
       refuse("the budget of " + std::to_string(*options.budget) +
              " bytes a second is below one row of table '" + table.name +
@@ -100,7 +100,7 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
     workers.back()->staleness.assign(size_t(options.staleness) + 1, 0);
   }
   for (const TableShape &table : shapes) {
-    size_t width = numbersOf(table) + (checker ? options.workers : 0);
+    size_t width = widthOf(table, options);
     widths.push_back(width);
     widest = std::max(widest, width);
     server.emplace_back();
@@ -132,16 +132,6 @@ const std::vector<TableShape> &ParameterStore::tables() const {
   return state->shapes;
 }
 const StoreOptions &ParameterStore::options() const { return state->options; }
-
-void ParameterStore::State::checkRow(size_t table, size_t row) const {
-  if (table >= shapes.size())
-    refuse("there is no table " + std::to_string(table) + " of " +
-           std::to_string(shapes.size()));
-  if (row >= shapes[table].rows)
-    refuse("table '" + shapes[table].name + "' has " +
-           std::to_string(shapes[table].rows) + " rows, no row " +
-           std::to_string(row));
-}
 
 void ParameterStore::State::checkWorker(int worker) const {
   if (worker < 0 || worker >= options.workers)
@@ -200,7 +190,7 @@ void ParameterStore::State::fetch(size_t process, size_t table, size_t row) {
     addFlights(process, table, row, cache.values);
   cache.cached[at] = stripe.readers[process][at] = 1;
   Process &own = *processes[process];
-  size_t bytes = bytesOf(shapes[table]);
+  size_t bytes = bytesOfRow(shapes[table]);
   own.down.bytes += bytes;
   own.fetched += bytes;
   ++own.down.rows;
@@ -209,12 +199,13 @@ void ParameterStore::State::fetch(size_t process, size_t table, size_t row) {
 void ParameterStore::State::fetchFor(int worker, size_t table, size_t row) {
   fetch(size_t(worker) % processes.size(), table, row);
   if (simulation)
-    simulation->fetched[size_t(worker)] += bytesOf(shapes[table]);
+    simulation->fetched[size_t(worker)] += bytesOfRow(shapes[table]);
 }
 
 void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
   state->checkWorker(worker);
   state->checkRow(table, row);
+  state->checkHere(worker);
   state->checkLosses();
   Worker &own = *state->workers[size_t(worker)];
   Process &process = state->processOf(worker);
@@ -233,13 +224,10 @@ void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
   std::copy_n(found, width, value);
   if (state->checker) {
     std::string missing = state->checker->missing(
-        worker, table, row, clock,
-        found + State::numbersOf(state->shapes[table]), !state->revises(table));
+        worker, table, row, clock, found + numbersOfRow(state->shapes[table]),
+        !state->revises(table));
     if (!missing.empty())
-      refuse("worker " + std::to_string(worker) + " at clock " +
-             std::to_string(clock) + " read row " + std::to_string(row) +
-             " of table '" + state->shapes[table].name + "' without " +
-             missing + "; this is a defect of the store");
+      refuse(textOfMissing(worker, clock, row, state->shapes[table], missing));
   }
 }
 
@@ -247,38 +235,18 @@ void ParameterStore::inc(int worker, size_t table, size_t row,
                          const float *update) {
   state->checkWorker(worker);
   state->checkRow(table, row);
+  state->checkHere(worker);
   state->checkLosses();
   int64_t clock = state->workers[size_t(worker)]->clock;
-  const TableShape &shape = state->shapes[table];
   CacheStripe &stripe = *state->processOf(worker).tables[table][row % stripes];
   size_t at = row / stripes;
   std::lock_guard lock(stripe.mutex);
-  std::vector<float> whole;
-  if (state->checker || state->revises(table)) {
-    whole.assign(state->widths[table], 0.0f);
-    std::copy_n(update, shape.width, whole.begin());
-    if (state->checker)
-      whole[State::numbersOf(shape) + size_t(worker)] = 1;
-    update = whole.data();
-  }
-  double importance;
-  if (state->revises(table)) {
-    if (!stripe.cached[at])
-      state->fetchFor(worker, table, row);
-    importance = stripe.values.weigh(at, update, state->options.order);
-    // The gradients that its first one knew of.
-    if (!stripe.log.waits(at))
-      std::copy_n(stripe.values.row(at) + shape.width, shape.width,
-                  whole.begin() + int64_t(shape.width));
-  } else {
-    importance = stripe.values.add(at, update, state->options.order);
-  }
-  if (!std::isfinite(importance))
-    refuse("worker " + std::to_string(worker) + " at clock " +
-           std::to_string(clock) + " adds a number that is not finite to row " +
-           std::to_string(row) + " of table '" + state->shapes[table].name +
-           "': take smaller steps, less staleness or a larger budget");
-  stripe.log.add(at, update, importance, clock);
+  if (state->revises(table) && !stripe.cached[at])
+    state->fetchFor(worker, table, row);
+  addUpdate(stripe, at,
+            {state->shapes[table], state->widths[table], state->options.order,
+             state->options.checked, worker, clock, row},
+            update);
   if (state->checker)
     state->checker->updated(worker, table, row, clock);
   if (state->simulation && state->options.budget)
@@ -331,7 +299,8 @@ void ParameterStore::lose(int worker, const std::string &why) {
   state->progress.notify_all();
 }
 
-void ParameterStore::State::wait(int worker, int64_t clock) {
+bool ParameterStore::State::wait(int worker, int64_t clock, double limit,
+                                 double waited) {
   Process &process = processOf(worker);
   Worker &own = *workers[size_t(worker)];
   if (simulation)
@@ -341,28 +310,29 @@ void ParameterStore::State::wait(int worker, int64_t clock) {
            "when it is its turn");
   Time::time_point begin = Time::now();
   bool stops = options.whenLost == WhenLost::Stop, there = false;
+  double most = std::min(limit, options.patience - waited);
   {
     std::unique_lock lock(mutex);
     auto ready = [&] { return process.fresh >= clock || (lost && stops); };
-    if (std::isfinite(options.patience)) {
-      std::chrono::duration<double> patience(options.patience);
+    if (std::isfinite(most)) {
+      std::chrono::duration<double> length(most);
       there = progress.wait_until(
-          lock, begin + std::chrono::duration_cast<Time::duration>(patience),
+          lock, begin + std::chrono::duration_cast<Time::duration>(length),
           ready);
     } else {
       progress.wait(lock, ready);
       there = true;
     }
   }
-  std::chrono::duration<double> waited = Time::now() - begin;
-  own.waited.fetch_add(waited.count());
+  double length = std::chrono::duration<double>(Time::now() - begin).count();
+  own.waited.fetch_add(length);
   checkLosses();
-  if (!there)
-    refuseToWait(worker, Time::now() - begin);
+  if (!there && waited + length >= options.patience)
+    refuseToWait(worker, waited + length);
+  return there;
 }
 
-void ParameterStore::State::refuseToWait(int worker, Time::duration length) {
-  std::chrono::duration<double> waited = length;
+void ParameterStore::State::refuseToWait(int worker, double waited) {
   size_t slowest = 0;
   auto reached = [&](size_t i) {
     return workers[i]->finished ? finishedClock : workers[i]->clock.load();
@@ -375,10 +345,9 @@ void ParameterStore::State::refuseToWait(int worker, Time::duration length) {
   std::string losses = lossesText();
   refuse("worker " + std::to_string(worker) + " at clock " +
          std::to_string(workers[size_t(worker)]->clock) + " waited " +
-         std::to_string(waited.count()) + " s for worker " +
-         std::to_string(slowest) + ", which is at clock " +
-         std::to_string(workers[slowest]->clock) + " since " +
-         std::to_string(silent.count()) + " s; the staleness is " +
+         std::to_string(waited) + " s for worker " + std::to_string(slowest) +
+         ", which is at clock " + std::to_string(workers[slowest]->clock) +
+         " since " + std::to_string(silent.count()) + " s; the staleness is " +
          std::to_string(options.staleness) +
          (losses.empty() ? "" : " (" + losses + ")") +
          ": look after that worker, or give more patience");

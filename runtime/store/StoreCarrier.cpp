@@ -26,36 +26,7 @@ namespace {
 /// How often a carrier with a budget looks for rows that wait.
 constexpr std::chrono::milliseconds idle(1);
 
-template <typename Lock, typename Log>
-Round collect(const std::vector<TableShape> &shapes,
-              uint32_t (*bytesOf)(const TableShape &), int64_t must,
-              bool neededOnly, Lock lockOf, Log logOf) {
-  Round round;
-  for (size_t table = 0; table < shapes.size(); ++table)
-    for (size_t stripe = 0; stripe < stripes; ++stripe) {
-      std::lock_guard lock(lockOf(table, stripe));
-      const UpdateLog &log = logOf(table, stripe);
-      for (uint32_t at : log.waiting()) {
-        bool needed = log.clock(at) < must;
-        round.needed += needed;
-        if (neededOnly && !needed)
-          continue;
-        round.rows.push_back({uint32_t(table), uint32_t(at * stripes + stripe),
-                              log.clock(at), log.age(at), log.importance(at),
-                              bytesOf(shapes[table])});
-      }
-    }
-  return round;
-}
-
 } // namespace
-
-size_t Round::bytes() const {
-  size_t sum = 0;
-  for (const Candidate &row : rows)
-    sum += row.bytes;
-  return sum;
-}
 
 void ParameterStore::State::start() {
   if (simulation) {
@@ -89,10 +60,6 @@ void ParameterStore::State::wakeAll() {
     wakeUp(i);
 }
 
-int64_t ParameterStore::State::mustSend(int64_t clock) const {
-  return std::min(clock, clock - options.staleness + options.tolerance);
-}
-
 void ParameterStore::State::updateServerClock() {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (auto &process : processes)
@@ -108,7 +75,7 @@ Round ParameterStore::State::chooseUp(size_t process, int64_t must,
                                       size_t most) {
   Process &own = *processes[process];
   Round round = collect(
-      shapes, bytesOf, must, isBulkSynchronous(),
+      shapes, must, isBulkSynchronous(), stripes,
       [&](size_t table, size_t stripe) -> std::mutex & {
         return own.tables[table][stripe]->mutex;
       },
@@ -123,7 +90,7 @@ Round ParameterStore::State::chooseUp(size_t process, int64_t must,
 Round ParameterStore::State::chooseDown(size_t process, int64_t must,
                                         size_t most) {
   Round round = collect(
-      shapes, bytesOf, must, isBulkSynchronous(),
+      shapes, must, isBulkSynchronous(), stripes,
       [&](size_t table, size_t stripe) -> std::mutex & {
         return server[table][stripe]->mutex;
       },
@@ -226,7 +193,7 @@ size_t ParameterStore::State::finishRound(size_t process, bool up, int64_t must,
 
 size_t ParameterStore::State::carryUp(size_t process) {
   Process &own = *processes[process];
-  int64_t must = mustSend(own.clock);
+  int64_t must = mustSend(options, own.clock);
   if (isBulkSynchronous())
     for (auto &other : processes)
       must = std::min<int64_t>(must, other->clock);
@@ -250,15 +217,18 @@ void ParameterStore::State::carry(size_t process) {
   Process &own = *processes[process];
   while (!stopping) {
     size_t bytes = 0;
-    {
-      std::lock_guard lock(own.carrying);
+    std::unique_lock carrying(own.carrying);
+    if (own.isElsewhere) {
+      carryFrom(process);
+    } else {
       bytes += carryUp(process);
       bytes += carryDown(process);
     }
+    Time::time_point next = std::min(own.up.pace.next(), own.down.pace.next());
+    carrying.unlock();
     std::unique_lock lock(own.mutex);
     auto ready = [&] { return own.woken || stopping.load(); };
-    Time::time_point next = std::min(own.up.pace.next(), own.down.pace.next());
-    if (!options.budget)
+    if (!options.budget || own.isElsewhere)
       own.wake.wait(lock, ready);
     else if (next > Time::now())
       own.wake.wait_until(lock, next, [&] { return stopping.load(); });
@@ -281,6 +251,8 @@ void ParameterStore::State::drain() {
     moveUp(i, round);
   }
   for (size_t i = 0; i < processes.size(); ++i) {
+    if (processes[i]->isElsewhere)
+      continue; // its own asks for it
     std::lock_guard lock(processes[i]->carrying);
     Round round = chooseDown(i, always, everything);
     processes[i]->down.count(round);

@@ -85,7 +85,7 @@ std::vector<float> ParameterStore::State::wholeRow(size_t table, size_t row) {
   ServerStripe &stripe = *server[table][row % stripes];
   size_t at = row / stripes, width = shapes[table].width;
   const float *value = stripe.values.row(at);
-  std::vector<float> whole(value, value + numbersOf(shapes[table]));
+  std::vector<float> whole(value, value + numbersOfRow(shapes[table]));
   if (revises(table))
     whole.insert(whole.end(), stripe.revised.begin() + int64_t(at * 2 * width),
                  stripe.revised.begin() + int64_t((at + 1) * 2 * width));
@@ -95,7 +95,7 @@ std::vector<float> ParameterStore::State::wholeRow(size_t table, size_t row) {
 void ParameterStore::State::setWholeRow(size_t table, size_t row,
                                         const float *whole) {
   ServerStripe &stripe = *server[table][row % stripes];
-  size_t at = row / stripes, numbers = numbersOf(shapes[table]);
+  size_t at = row / stripes, numbers = numbersOfRow(shapes[table]);
   std::vector<float> value(widths[table], 0.0f);
   std::copy_n(whole, numbers, value.begin());
   stripe.values.set(at, value.data());

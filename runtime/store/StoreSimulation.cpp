@@ -126,13 +126,14 @@ std::optional<int> ParameterStore::State::nextWorker() {
       }
       std::chrono::duration<double> waited = now() - since;
       if (waited.count() > options.patience)
-        refuseToWait(worker, now() - since);
+        refuseToWait(worker, waited.count());
     }
     if (simulated.events.empty()) {
       if (simulated.waiting.empty())
         return std::nullopt;
       auto [worker, since] = *simulated.waiting.begin();
-      refuseToWait(worker, now() - since);
+      std::chrono::duration<double> waited = now() - since;
+      refuseToWait(worker, waited.count());
     }
     Event event = simulated.events.top();
     simulated.events.pop();

@@ -9,6 +9,7 @@
 #define BAECHI_RUNTIME_STORE_STORESTATE_H
 
 #include "Baechi/Runtime/ParameterStore.h"
+#include "store/CachedRows.h"
 #include "store/Pace.h"
 #include "store/ReadChecker.h"
 #include "store/StoreSimulation.h"
@@ -25,17 +26,6 @@ namespace baechi::store {
 /// Rows are dealt to stripes, row r to stripe r mod stripes, each with a lock.
 inline constexpr size_t stripes = 64;
 
-/// A stripe of a table at a process: what its workers read.
-struct CacheStripe {
-  CacheStripe(size_t rows, size_t width, size_t weighed,
-              std::atomic<uint64_t> &ages)
-      : values(rows, width, weighed), log(rows, width, ages), cached(rows, 0) {}
-  std::mutex mutex;
-  RowValues values;
-  UpdateLog log; ///< own updates, for the server
-  std::vector<uint8_t> cached;
-};
-
 /// A stripe of a table at the server.
 struct ServerStripe {
   ServerStripe(size_t rows, size_t width, size_t weighed, int processes,
@@ -49,13 +39,6 @@ struct ServerStripe {
   std::vector<std::vector<uint8_t>> readers; ///< by process: does it cache it?
   std::vector<float> revised; ///< a row each, of adaptive revision
   std::vector<float> change;  ///< that a row's gradients made
-};
-
-/// A round's rows, and how many a clock needs, in it or not.
-struct Round {
-  std::vector<Candidate> rows;
-  size_t needed = 0;
-  size_t bytes() const;
 };
 
 /// One direction of a process's link to the server.
@@ -81,6 +64,10 @@ struct Process {
   std::atomic<int64_t> clock{0};   ///< of its slowest worker
   std::atomic<int64_t> flushed{0}; ///< updates from before are at the server
   std::atomic<int64_t> fresh{0};   ///< updates from before are in the cache
+  /// Its cache is in another process (ProcessCache.h): what is here has its
+  /// updates on their way to the server, and `fresh` is what may be sent.
+  std::atomic<bool> isElsewhere{false};
+  std::atomic<int64_t> sent{0}; ///< updates from before have come from there
   Direction up, down;
   std::atomic<uint64_t> fetched{0}; ///< bytes of rows that were read first
   std::atomic<uint64_t> ages{0};
@@ -129,21 +116,20 @@ struct ParameterStore::State {
   bool revises(size_t table) const {
     return shapes[table].rule == UpdateRule::AdaptiveRevision;
   }
-  /// Of a row's numbers, those that are sent: gradients go with what they knew.
-  static size_t numbersOf(const TableShape &table) {
-    return table.width * (table.rule == UpdateRule::AdaptiveRevision ? 2 : 1);
+  void checkRow(size_t table, size_t row) const {
+    store::checkRow(shapes, table, row);
   }
-  static uint32_t bytesOf(const TableShape &table) {
-    return uint32_t(numbersOf(table) * sizeof(float)) + bytesOfRowHeader;
-  }
-  void checkRow(size_t table, size_t row) const;
   void checkWorker(int worker) const;
   /// Fails where a worker was lost and that stops the others.
   void checkLosses();
   std::string lossesText();
   void setClock(int worker, int64_t clock, bool finished);
-  void wait(int worker, int64_t clock);
-  [[noreturn]] void refuseToWait(int worker, Time::duration waited);
+  /// Waits until a worker may read what is as new as \p clock, at most for
+  /// \p limit seconds after it has \p waited already.
+  bool wait(int worker, int64_t clock,
+            double limit = std::numeric_limits<double>::infinity(),
+            double waited = 0);
+  [[noreturn]] void refuseToWait(int worker, double waited);
   Time::time_point now() const {
     return simulation ? simulation->now : Time::now();
   }
@@ -166,8 +152,6 @@ struct ParameterStore::State {
   void carry(size_t process);
   void wakeAll();
   void wakeUp(size_t process);
-  /// Before which clock a process must have sent its updates.
-  int64_t mustSend(int64_t clock) const;
   /// Rounds of at most \p most bytes, rows from before clock \p must first.
   Round chooseUp(size_t process, int64_t must, size_t most);
   Round chooseDown(size_t process, int64_t must, size_t most);
@@ -188,6 +172,14 @@ struct ParameterStore::State {
   /// A round when the budget allows one; returns its bytes.
   size_t carryUp(size_t process);
   size_t carryDown(size_t process);
+  /// The server sends a process no row that it does not read again.
+  void forgetReads(size_t process);
+  /// Fails where a worker's cache is elsewhere.
+  void checkHere(int worker);
+  /// The process of a worker whose cache is elsewhere; fails where it is not.
+  size_t elsewhere(int worker);
+  /// Of a process elsewhere: what has come from there.
+  void carryFrom(size_t process);
   size_t finishRound(size_t process, bool up, int64_t must, Round round);
   void updateServerClock();
   void drain();

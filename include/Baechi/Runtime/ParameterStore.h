@@ -32,6 +32,7 @@
 #ifndef BAECHI_RUNTIME_PARAMETERSTORE_H
 #define BAECHI_RUNTIME_PARAMETERSTORE_H
 
+#include "Baechi/Runtime/SentRows.h"
 #include "Baechi/Runtime/UpdateLog.h"
 
 #include <limits>
@@ -155,6 +156,32 @@ public:
                                                  StoreOptions options);
 
   StoreReport report() const;
+
+  /// The worker's cache is in another process from now on (ProcessCache.h), as
+  /// long as it is of no other worker, too; else false. Its budget is kept
+  /// there. \p fresh: all updates from before are at the server.
+  bool moveElsewhere(int worker, int64_t &clock, int64_t &fresh);
+  /// It is here again, and empty: that process is done, or lost.
+  void moveBack(int worker);
+  /// Numbers of a row that are sent.
+  size_t numbersOf(size_t table) const;
+  /// For that cache: a row that it has not yet, with all that is sent of it.
+  void fetch(int worker, size_t table, size_t row, float *numbers);
+  /// What the worker sends: with \p rows all of its updates from before clock
+  /// \p sent; it is at \p clock.
+  void receive(int worker, const SentRows &rows, int64_t sent, int64_t clock);
+  /// What others changed of its rows, of at most \p bytes, after which it has
+  /// all from before \p through.
+  SentRows send(int worker, size_t bytes, int64_t &through);
+  /// Waits until all updates from before \p clock may be sent to it, for at
+  /// most \p limit seconds, after it has \p waited already: whether they may.
+  bool await(int worker, int64_t clock, double limit, double waited);
+  /// Of a store that is checked: fails where what a row of its cache \p counts
+  /// lacks what the bound promises at \p clock.
+  void checkRead(int worker, size_t table, size_t row, int64_t clock,
+                 const float *counts);
+  /// How late its reads have been so far, as of `StoreReport`.
+  void countReads(int worker, const std::vector<uint64_t> &byStaleness);
 
   /// Of simulated time: the worker that goes on next, because what it computes
   /// is done and the bound lets it read; none when all are finished. It may

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
-from baechi.jax import random_keys
+from baechi.jax import random_keys, stale_ranks
 from baechi.jax.bound import choose
 from baechi.jax.jit import jit
 from baechi.jax.stale_batch import Batches, merged
@@ -44,6 +44,7 @@ class StaleStep(Generic[S]):
         patience: float = 60.0,
         ahead: int = 2,
         checked: bool = False,
+        ranks: str | None = None,
         compiled: bool = True,
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (),
@@ -65,25 +66,39 @@ class StaleStep(Generic[S]):
                 "out, or give a staleness of 1 or more"
             )
         self._state = StaleState(state, self._count, compiled)
-        self._store = ParameterStore(
-            self._state.tables,
-            workers=self._count,
-            staleness=staleness,
-            budget=bandwidth,
-            order=order,
-            patience=patience,
-            checked=checked,
-        )
         if not compiled and options:
             raise TypeError(
                 f"stale_step has {min(options)!r}, an option of compiling, and compiled=False: "
                 "leave one of them out"
             )
+        self._ahead = whole("ahead", ahead, "how many calls may wait, at least 1")
+        if self._ahead < 1:
+            raise StoreError(f"ahead is {ahead}: give how many calls may wait, at least 1")
+        self._known: set[Any] = set()  # the calls' shapes that are compiled
+        self._calls: list[_Call] = []  # that may not have ended
+        self._error: BaseException | None = None  # of a replica that has stopped
+        given: dict[str, Any] = {
+            "workers": self._count,
+            "staleness": staleness,
+            "budget": bandwidth,
+            "order": order,
+            "patience": patience,
+            "checked": checked,
+        }
+        self._group = stale_ranks.join(
+            ranks,
+            lambda tables: ParameterStore(tables, **given),
+            self._state.tables,
+            self._count,
+            given | {"in_axes": in_axes},
+            patience,
+            self._stop,
+        )
         self._is_compiled = compiled
-        self._steps: list[Callable[..., Any]] = [step] * self._count
+        self._steps: dict[int, Callable[..., Any]] = dict.fromkeys(self._group.mine, step)
         if compiled:
-            self._steps = [
-                jit(
+            self._steps = {
+                worker: jit(
                     step,
                     machine="host:1",
                     donate_argnums=(),
@@ -92,20 +107,14 @@ class StaleStep(Generic[S]):
                     # Not later, in a replica's thread: the others would wait for it.
                     **({"replan": "never"} | options),
                 )
-                for _ in range(self._count)
-            ]
-        self._ahead = whole("ahead", ahead, "how many calls may wait, at least 1")
-        if self._ahead < 1:
-            raise StoreError(f"ahead is {ahead}: give how many calls may wait, at least 1")
-        self._known: set[Any] = set()  # the calls' shapes that are compiled
-        self._calls: list[_Call] = []  # that may not have ended
-        self._error: BaseException | None = None  # of a replica that has stopped
-        self._queues: list[queue.SimpleQueue[_Call | None]] = [
-            queue.SimpleQueue() for _ in range(self._count)
-        ]
+                for worker in self._group.mine
+            }
+        self._queues: dict[int, queue.SimpleQueue[_Call | None]] = {
+            worker: queue.SimpleQueue() for worker in self._group.mine
+        }
         self._threads = [
             threading.Thread(target=self._work, args=(worker,), daemon=True)
-            for worker in range(self._count)
+            for worker in self._group.mine
         ]
         for thread in self._threads:
             thread.start()
@@ -131,40 +140,45 @@ class StaleStep(Generic[S]):
         self._settle()
         if self._is_compiled:
             self._compile(parts, self._batches.static(batch))
-        call = _Call(parts)
+        digest = self._group.digest(batch)
+        call = _Call(parts, self._group, digest, self._state.check_same, self._stop)
         self._calls.append(call)
         if self._error is not None:  # since then: its thread takes no calls any more
             call.fail(self._error)
-        for each in self._queues:
+        for each in self._queues.values():
             each.put(call)
         return call.result
 
     def state(self) -> S:
         """The state with all updates of all calls, for which it waits."""
         self._finish_calls()
-        self._store.drain()
-        return self._read_state()
+        return self._seen(self._group.values())
 
     def report(self) -> StoreReport:
-        """What was sent, waited for, and how late reads were, so far."""
-        return self._store.report()
+        """What was sent, waited for, and how late reads were, so far. Of several ranks the first
+        has it."""
+        return self._group.report()
 
     def close(self) -> None:
         """Ends the replicas' threads, when they have done what they were given."""
-        for each in self._queues:
+        for each in self._queues.values():
             each.put(None)
         for thread in self._threads:
             thread.join()
-        self._queues = []
+        if self._queues:
+            self._group.close()
+        self._queues = {}
 
     def __enter__(self) -> StaleStep[S]:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *rest: object) -> None:
+        if error is not None:
+            self._group.fail(None, error)
         self.close()
 
-    def _read_state(self) -> Any:
-        return self._state.seen(0, self._store.read)
+    def _seen(self, tables: dict[str, np.ndarray]) -> Any:
+        return self._state.seen(self._group.mine[0], lambda name, rows: tables[name][rows])
 
     def _compile(self, parts: list[tuple[Any, ...]], static: dict[int, Any]) -> None:
         """For all replicas before any runs: nobody waits for another that still compiles."""
@@ -175,29 +189,33 @@ class StaleStep(Generic[S]):
         if known in self._known:
             return
         self._finish_calls()
-        state = self._read_state()
+        state = self._seen(self._state.tables)
         result = jax.eval_shape(
             lambda state, *rest: self._step(state, *merged(static, rest)), state, *dynamic
         )
         self._state.check_next(result)
-        for step, mine in zip(self._steps, parts, strict=True):
-            jax.tree.map(arrays, step(state, *mine))
+        for worker, step in self._steps.items():
+            jax.tree.map(arrays, step(state, *parts[worker]))
+        self._group.meet("compiles the step")
         self._known.add(known)
 
     def _work(self, worker: int) -> None:
         try:
-            with self._store.worker(worker):
+            with self._group.store.worker(worker):
                 for call in self._given(worker):
                     rest, own = self._turn(worker, call.parts[worker])
-                    if kept := call.end(worker, rest, own):
-                        self._state.check_same(kept)
-                        call.give()
+                    call.end(worker, rest, own)
         except BaseException as error:
-            # Its own rather than that of one that stops for it, whichever comes first.
-            if self._error is None or isinstance(self._error, StoreError):
-                self._error = error
-            for each in list(self._calls):
-                each.fail(error)
+            self._group.fail(worker, error)
+            self._stop(error)
+
+    def _stop(self, error: BaseException) -> None:
+        """A replica, or a rank, has failed."""
+        # Its own rather than that of one that stops for it, whichever comes first.
+        if self._error is None or isinstance(self._error, StoreError):
+            self._error = error
+        for each in list(self._calls):
+            each.fail(error)
 
     def _given(self, worker: int) -> Iterator[_Call]:
         mine = self._queues[worker]
@@ -206,7 +224,7 @@ class StaleStep(Generic[S]):
 
     def _turn(self, worker: int, part: tuple[Any, ...]) -> tuple[Any, list[Any]]:
         """One clock of a replica: what its step computes beside the state, and what it keeps."""
-        before = self._state.seen(worker, functools.partial(self._store.get, worker))
+        before = self._state.seen(worker, functools.partial(self._group.store.get, worker))
         # What is not compiled may change what it is given.
         given = before if self._is_compiled else jax.tree.map(copied, before)
         result = self._steps[worker](given, *part)
@@ -214,8 +232,8 @@ class StaleStep(Generic[S]):
             result = (jax.tree.map(arrays, result[0]), result[1])
         after = self._state.check_next(result)
         for table, rows, change in self._state.changes(before, after, self._count):
-            self._store.inc(worker, table, rows, change)
-        self._store.clock(worker)
+            self._group.store.inc(worker, table, rows, change)
+        self._group.store.clock(worker)
         return jax.tree.map(arrays, result[1]), self._state.keep(worker, after)
 
     def _settle(self) -> None:
@@ -266,6 +284,9 @@ def stale_step(
     ahead: how many calls may wait before the next one does.
     patience: seconds that a replica waits for another before an error names that.
     checked: every read of the state is compared with the bound.
+    ranks: "launcher", the replicas are divided among the processes that mpirun, torchrun or srun
+        has started, of one machine or several. All of them make the same calls with the same
+        arguments, and get the same results; the first one has the store. None: threads.
     compiled: False calls the step as it is, by a thread for each replica, with arrays of NumPy: of
         any framework.
     Others are those of `baechi.jit`, for the replicas' programs on one host device each.
@@ -276,25 +297,40 @@ def stale_step(
 class _Call:
     """Parts of a batch, and what the replicas have made of them."""
 
-    def __init__(self, parts: list[tuple[Any, ...]]):
+    def __init__(
+        self,
+        parts: list[tuple[Any, ...]],
+        group: stale_ranks.Alone,
+        digest: bytes,
+        check: Callable[[list[list[Any]]], None],
+        stop: Callable[[BaseException], None],
+    ):
         self.parts = parts
         self.result: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        self._made: dict[int, tuple[Any, list[Any]]] = {}
+        self._group, self._digest = group, digest
+        self._check, self._stop = check, stop
+        self._made: stale_ranks.Made = {}
         self._lock = threading.Lock()
 
-    def end(self, worker: int, made: Any, kept: list[Any]) -> list[list[Any]] | None:
-        """What each has kept, once it is the last one."""
+    def end(self, worker: int, made: Any, kept: list[Any]) -> None:
+        """The last one here gives all of them."""
         with self._lock:
             self._made[worker] = made, kept
-            if len(self._made) < len(self.parts) or self.result.done():
-                return None
-            return [self._made[each][1] for each in range(len(self.parts))]
+            if len(self._made) < len(self._group.mine) or self.result.done():
+                return
+        self._group.give(self._digest, self._made).add_done_callback(self._give)
 
-    def give(self) -> None:
-        in_order = [self._made[each][0] for each in range(len(self.parts))]
+    def _give(self, answer: concurrent.futures.Future[stale_ranks.Made]) -> None:
+        """Those of all replicas."""
+        try:
+            in_order = [each for _, each in sorted(answer.result().items())]
+            self._check([kept for _, kept in in_order])
+            stacked = jax.tree.map(_stack, *(rest for rest, _ in in_order))
+        except BaseException as error:
+            return self._stop(error)
         with self._lock:
             if not self.result.done():
-                self.result.set_result(jax.tree.map(_stack, *in_order))
+                self.result.set_result(stacked)
 
     def fail(self, error: BaseException) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.common.launch import Launch, find_launch
 from baechi.compiling.options import CompileOptions
 from baechi.loops import analysis, blocks
 from baechi.loops.analysis import Analysis
@@ -23,7 +24,6 @@ from baechi.loops.choice import choose
 from baechi.loops.compiled import Compiled, OnDevices
 from baechi.loops.entries import Entries, as_array
 from baechi.loops.errors import LoopError, defined_at
-from baechi.loops.launch import Launch, find_launch
 from baechi.loops.launched import OnLaunched
 from baechi.loops.module_text import module_of
 from baechi.loops.on_store import OnStore
@@ -167,7 +167,13 @@ class Loop:
         """The blocks, the entries of each, and how the arrays are cut."""
         return self._laid_out(entries, self._shapes_of(arrays))[2]
 
-    def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
+    def __call__(self, entries: Entries, *arrays: Any, passes: int = 1, **named: Any) -> Any:
+        if named:
+            raise LoopError(
+                f"{defined_at(self._body)}the loop is called with {min(named)!r} by name: give the "
+                "entries and then the arrays by position, in the order in which the body takes "
+                "them; by name are passes alone"
+            )
         _check_number("passes", passes, 0)
         given = self._taken(arrays)
         self._last = self._compiled(entries, given)

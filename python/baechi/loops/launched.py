@@ -10,23 +10,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import json
 import os
 import pathlib
 import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from baechi.common import progress
+from baechi.common import board, progress
+from baechi.common.board import write as _write
+from baechi.common.launch import Launch
 from baechi.compiling.options import CompileOptions
 from baechi.compiling.tools import CompileError
 from baechi.loops import ranks
-from baechi.loops.launch import Launch
 from baechi.loops.module_text import LoopModule
 
 # How long ranks wait for one that does not come, and at the end for those that still read.
@@ -77,7 +77,7 @@ class _First:
     def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch, number: int):
         self._module, self._options, self._launch = module, options, launch
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="baechi-launched-"))
-        self._board = _board(launch, number)
+        self._board = board.place_of(launch, "launch", number)
         self._place = f"localhost:{ranks.free_port()}"
         self._calls = 0
         self._started: ranks.Ranks | None = None
@@ -127,14 +127,14 @@ class _First:
     def _asked(self, rank: int) -> dict[str, Any]:
         """What another rank calls with: an error of one is an error of all before anything runs.
         It may come late, as long as it lives."""
-        looks = _looks()
+        looks = board.looks()
         while True:
             waited = next(looks)
-            joined = _read(self._folder / f"joined-{rank}.json")
-            asked = _read(self._folder / f"asked-{self._calls}-{rank}.json")
+            joined = board.read(self._folder / f"joined-{rank}.json")
+            asked = board.read(self._folder / f"asked-{self._calls}-{rank}.json")
             if asked is not None:
                 return asked
-            if joined is not None and not _lives(joined["pid"]):
+            if joined is not None and not board.lives(joined["pid"]):
                 raise CompileError(f"rank {rank} has ended and not called the loop")
             if joined is None and waited > _SECONDS:
                 raise CompileError(
@@ -158,7 +158,9 @@ class _Other:
 
     def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch, number: int):
         self._launch, self._calls = launch, 0
-        self._first = self._wait(_board(launch, number), "has not called the loop")
+        self._first = self._wait(
+            board.place_of(launch, "launch", number), "has not called the loop"
+        )
         self._folder = pathlib.Path(self._first["folder"])
         try:
             _write(self._folder / f"joined-{launch.rank}.json", {"pid": os.getpid()})
@@ -191,16 +193,18 @@ class _Other:
 
     def _wait(self, file: pathlib.Path, what: str) -> dict[str, Any]:
         """What rank 0 writes. The call itself may take as long as it does while rank 0 lives."""
-        looks = _looks()
+        looks = board.looks()
         while True:
             waited = next(looks)
-            said = _read(file)
-            if said is not None and _lives(said.get("pid", os.getpid())):  # not an earlier job's
+            said = board.read(file)
+            if said is not None and board.lives(
+                said.get("pid", os.getpid())
+            ):  # not an earlier job's
                 return said
             known = getattr(self, "_first", None)
             if known is None and waited > _SECONDS:
                 raise self._error(f"rank 0 {what} after {_SECONDS:.0f} s: all ranks call it")
-            if known is not None and not _lives(known["pid"]) and _read(file) is None:
+            if known is not None and not board.lives(known["pid"]) and board.read(file) is None:
                 raise self._error("rank 0 has ended")
             if known is not None and not file.parent.exists():
                 raise self._error(_GIVEN_UP)
@@ -209,15 +213,6 @@ class _Other:
         started = getattr(self, "_started", None)
         said = started.ended() if started else None
         return CompileError(f"rank {self._launch.rank}: {why}" + (f"\n{said}" if said else ""))
-
-
-def _looks() -> Iterator[float]:
-    """The seconds since the first one, without end, ever less often."""
-    begun, pause = time.monotonic(), 0.001
-    while True:
-        yield time.monotonic() - begun
-        time.sleep(pause)
-        pause = min(2 * pause, 0.02)
 
 
 def _differs(rank: int) -> str:
@@ -234,46 +229,12 @@ def _digest(module: LoopModule, given: Sequence[np.ndarray], passes: int) -> str
     return made.hexdigest()
 
 
-def _board(launch: Launch, number: int) -> pathlib.Path:
-    """Where rank 0 of this job tells the others of its folder."""
-    job = hashlib.blake2b(f"{launch.launcher}.{launch.job}".encode(), digest_size=8).hexdigest()
-    name = f"baechi-launch-{os.getuid()}-{job}-{number}.json"
-    return pathlib.Path(tempfile.gettempdir()) / name
-
-
-def _write(file: pathlib.Path, said: dict[str, Any]) -> None:
-    """At once: nobody reads a part."""
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name)
-    with os.fdopen(handle, "w", encoding="utf-8") as written:
-        json.dump(said, written)
-    os.replace(name, file)
-
-
-def _read(file: pathlib.Path) -> dict[str, Any] | None:
-    try:
-        with file.open(encoding="utf-8") as opened:
-            if os.fstat(opened.fileno()).st_uid != os.getuid():
-                return None  # not ours
-            return dict(json.load(opened))
-    except FileNotFoundError:
-        return None
-
-
-def _lives(process: int) -> bool:
-    """Nor one that has ended, and nobody has asked how."""
-    try:
-        stat = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
-
-
 def _pending(folder: pathlib.Path) -> set[str]:
     """Numbers of calls whose results a rank that lives has not taken."""
     numbers = {each.stem.removeprefix("said-") for each in folder.glob("said-*.json")}
     files = folder.glob("joined-*.json")
-    joined = {each.stem.removeprefix("joined-"): _read(each) for each in files}
-    living = {rank for rank, said in joined.items() if said and _lives(said["pid"])}
+    joined = {each.stem.removeprefix("joined-"): board.read(each) for each in files}
+    living = {rank for rank, said in joined.items() if said and board.lives(said["pid"])}
     return {
         number
         for number in numbers
@@ -288,11 +249,11 @@ def _clear(folder: pathlib.Path) -> None:
             file.unlink()
 
 
-def _remove(board: pathlib.Path, folder: pathlib.Path) -> None:
+def _remove(place: pathlib.Path, folder: pathlib.Path) -> None:
     begun = time.monotonic()
     while _pending(folder) and time.monotonic() - begun < _SECONDS:
         time.sleep(0.01)
-    board.unlink(missing_ok=True)
+    place.unlink(missing_ok=True)
     # At once: while it is emptied a rank could write into it, and wait there for an answer.
     gone = folder.with_name(f"{folder.name}.gone")
     with contextlib.suppress(OSError):

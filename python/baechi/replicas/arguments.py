@@ -96,8 +96,56 @@ def revisions(revised: Any, tables: Mapping[str, Any]) -> dict[str, float]:
         )
     for name, step in revised.items():
         if name not in tables:
-            known = ", ".join(f"'{table}'" for table in tables)
-            raise StoreError(f"there is no table '{name}' to be revised; known: {known}")
+            every = ", ".join(f"'{table}'" for table in tables)
+            raise StoreError(f"there is no table '{name}' to be revised; known: {every}")
         if not real(f"the step of table '{name}'", step, "a number above 0") > 0:
             raise StoreError(f"table '{name}' is revised with steps of {step}: give more than 0")
     return {name: float(step) for name, step in revised.items()}
+
+
+_NOTHING = object()
+
+
+def rows_and_values(
+    name: str, width: int, rows: Any, given: Any = _NOTHING
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a table as the library takes them, and their values: those given, or room."""
+    asked = np.atleast_1d(np.asarray(rows))
+    if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
+        raise StoreError(
+            f"rows of '{name}' are a number or a list of integers, not {asked.dtype} of "
+            f"{asked.ndim} dimensions"
+        )
+    if asked.size and int(asked.min()) < 0:
+        raise StoreError(f"table '{name}' has no row {asked.min()}: rows count from 0")
+    which = np.ascontiguousarray(asked, dtype=np.int64)
+    shape = (width,) if np.ndim(rows) == 0 else (len(which), width)
+    if given is _NOTHING:  # None is no number
+        return which, np.empty(shape, np.float32)
+    numbers = array(f"table '{name}'", given)
+    try:
+        return which, np.ascontiguousarray(np.broadcast_to(numbers, shape))
+    except ValueError:
+        raise StoreError(
+            f"table '{name}' is given values of shape {numbers.shape}, where {shape} are asked "
+            "for: give a row for each, or one for all"
+        ) from None
+
+
+def known(name: str, tables: Mapping[str, Any]) -> Any:
+    """What a table's name stands for."""
+    if not isinstance(name, str) or name not in tables:
+        every = ", ".join(f"'{table}'" for table in tables)
+        raise StoreError(f"there is no table {name!r}; known: {every}")
+    return tables[name]
+
+
+def address(given: Any) -> tuple[str, int]:
+    """A machine's name or number, and a port."""
+    told = "give the machine's name or number and a port, as ('127.0.0.1', 7000)"
+    if not isinstance(given, tuple | list) or len(given) != 2 or not isinstance(given[0], str):
+        raise StoreError(f"the address is {given!r}: {told}")
+    port = whole("the address's port", given[1], "a number from 0 to 65535", 65535)
+    if port < 0:
+        raise StoreError(f"the address's port is {port}: give a number from 0 to 65535")
+    return given[0], port

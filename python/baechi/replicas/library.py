@@ -10,7 +10,10 @@ import functools
 import pathlib
 from typing import Any
 
+import numpy as np
+
 import baechi
+from baechi.replicas.arguments import StoreError
 
 _NAME = "libBaechiReplicasC.so"
 
@@ -74,9 +77,42 @@ def _typed(found: Any) -> Any:
     found.baechiStoreTables.restype = ctypes.c_size_t
     found.baechiStoreTable.restype = ctypes.c_char_p
     found.baechiStoreSeconds.restype = ctypes.c_double
+    found.baechiStoreNumbers.restype = ctypes.c_size_t
+    found.baechiStoreSend.restype = ctypes.c_void_p
+    found.baechiMessageBytes.restype = ctypes.c_void_p
+    found.baechiCacheCreate.restype = ctypes.c_void_p
+    found.baechiCacheNumbers.restype = ctypes.c_size_t
+    for name in ("Clock", "Fresh", "Sent", "Tick"):
+        getattr(found, f"baechiCache{name}").restype = ctypes.c_int64
+    found.baechiCacheTake.restype = ctypes.c_void_p
+    found.baechiCacheRoom.restype = ctypes.c_uint64
+    found.baechiCachePause.restype = ctypes.c_double
     return found
 
 
 def error() -> str:
     """The last one of this thread. A damaged file that it quotes may have any bytes."""
     return str(library().baechiReplicasError().decode(errors="backslashreplace"))
+
+
+def call(name: str, handle: int, *arguments: Any) -> None:
+    """Raises StoreError with what the library says."""
+    if getattr(library(), name)(ctypes.c_void_p(handle), *arguments):
+        raise StoreError(error())
+
+
+def message(name: str, handle: int, *arguments: Any) -> bytes:
+    """What such a function makes, as bytes."""
+    made = getattr(library(), name)(ctypes.c_void_p(handle), *arguments)
+    if not made:
+        raise StoreError(error())
+    size = ctypes.c_size_t()
+    place = library().baechiMessageBytes(ctypes.c_void_p(made), ctypes.byref(size))
+    try:
+        return ctypes.string_at(place, size.value)
+    finally:
+        library().baechiMessageDestroy(ctypes.c_void_p(made))
+
+
+def pointer(values: np.ndarray) -> ctypes.c_void_p:
+    return values.ctypes.data_as(ctypes.c_void_p)

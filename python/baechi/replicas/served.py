@@ -2,19 +2,19 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A parameter store whose workers are in other processes, on this machine or others
-(docs/replicas.md): each has a connection to the process that has the store, which does there what
-the worker asks for, and so waits, and is bounded, as a thread there."""
+(docs/replicas.md): each has a connection to the process that has the store, and its rows in its own
+(`cache.py`). Where others have the same rows, the store does what it asks for, as for a thread."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import secrets
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import (
-    Client,
     Connection,
     Listener,
     answer_challenge,
@@ -22,15 +22,15 @@ from multiprocessing.connection import (
 )
 from typing import Any
 
-import numpy as np
-
+from baechi.replicas import arguments, elsewhere
 from baechi.replicas.arguments import StoreError, whole
+from baechi.replicas.elsewhere import Elsewhere
+from baechi.replicas.remote import Address, RemoteStore, at_once, text
 from baechi.replicas.store import ParameterStore
 
-Address = tuple[str, int]
-Rows = int | Sequence[int] | np.ndarray
+__all__ = ["RemoteStore", "StoreServer", "serve"]
 
-# What a worker may ask for.
+# What a worker may ask for whose rows are here.
 _ASKED = ("get", "inc", "clock")
 _ENDED = "its connection has ended, and it was not finished"
 
@@ -38,7 +38,13 @@ _ENDED = "its connection has ended, and it was not finished"
 class StoreServer:
     """Serves a store until it is closed; see `serve`."""
 
-    def __init__(self, store: ParameterStore, address: Address, key: bytes | None):
+    def __init__(
+        self,
+        store: ParameterStore,
+        given: Address,
+        key: bytes | None,
+        meets: Callable[[Any, Connection], None] | None = None,
+    ):
         self.key = secrets.token_bytes(32) if key is None else key
         if not isinstance(self.key, bytes) or not self.key:
             raise StoreError(
@@ -46,14 +52,15 @@ class StoreServer:
                 "for some that are drawn"
             )
         self._store, self._ends = store, False
+        self._meets = meets  # takes connections that are no worker's
         self._taken: set[int] = set()  # workers that have had a connection
         self._lock = threading.Lock()
+        where = arguments.address(given)
         try:
-            self._listener = Listener(address, backlog=64)
+            self._listener = Listener(where, backlog=64)
         except OSError as error:
             raise StoreError(
-                f"the store cannot be served at {_text(address)} ({error}): give an address of "
-                "this machine, and port 0 for one that is free"
+                f"the store cannot be served at {text(where)} ({error}): {_mend(where, error)}"
             ) from error
         host, port = self._listener.address[:2]
         self.address: Address = str(host), int(port)
@@ -87,23 +94,29 @@ class StoreServer:
         # Whoever has not the key, or goes before it is asked for, is none of ours. Who says
         # nothing at all waits in a thread of its own, and holds nobody up.
         with connection, contextlib.suppress(OSError, EOFError, AuthenticationError):
+            at_once(connection)
             deliver_challenge(connection, self.key)
             answer_challenge(connection, self.key)
             asked = connection.recv()
+            if self._meets is not None and isinstance(asked, tuple):
+                return self._meets(asked, connection)
             try:
-                worker = self._take(asked)
+                worker, there = self._take(asked)
             except StoreError as error:
                 connection.send(("error", str(error)))
                 return
             lost: str | None = _ENDED
             try:
-                connection.send(("tables", self._store.tables))
-                lost = self._work(worker, connection)
+                connection.send(("made", {"tables": self._store.tables, "cache": there.told}))
+                lost = self._work(worker, there, connection)
             finally:  # also where it goes while it is sent something
+                there.end()
+                self._store._end(worker)
                 if lost is not None:
                     self._store.lose(worker, lost)
+            connection.send(("made", None))
 
-    def _take(self, worker: Any) -> int:
+    def _take(self, worker: Any) -> tuple[int, Elsewhere]:
         count = self._store.workers
         worker = whole("a worker", worker, "its number, which counts from 0")
         if not 0 <= worker < count:
@@ -114,10 +127,15 @@ class StoreServer:
                     f"worker {worker} has a connection, or had one: each process takes workers "
                     "of its own, by their numbers"
                 )
+            self._store._begin(worker)
             self._taken.add(worker)
-        return worker
+        try:
+            return worker, Elsewhere(self._store, worker)
+        except StoreError:
+            self._store._end(worker)
+            raise
 
-    def _work(self, worker: int, connection: Connection) -> str | None:
+    def _work(self, worker: int, there: Elsewhere, connection: Connection) -> str | None:
         """Why it is lost; None where it has said how it ends."""
         while True:
             try:
@@ -131,10 +149,8 @@ class StoreServer:
                     self._store.finish(worker)
                 elif name == "lose":
                     self._store.lose(worker, *arguments)
-                elif name not in _ASKED:
-                    raise StoreError(f"a worker asks for '{name}', which a store does not do")
                 else:
-                    made = getattr(self._store, name)(worker, *arguments)
+                    made = self._answer(worker, there, name, arguments)
                     connection.send(("made", made))
                     continue
             except OSError:
@@ -144,93 +160,27 @@ class StoreServer:
                 continue
             except Exception as error:  # as a thread would be told
                 told = f"{name} of worker {worker} has failed: {type(error).__name__}: {error}"
-                connection.send(("error", f"{told}; see ParameterStore.{name}"))
+                connection.send(("error", f"{told}; see ParameterStore"))
                 continue
-            with contextlib.suppress(OSError):  # it may be gone already
-                connection.send(("made", None))
             return None
 
+    def _answer(self, worker: int, there: Elsewhere, name: Any, given: Any) -> Any:
+        if there.told is not None and name in elsewhere.ASKED:
+            return getattr(there, name)(*given)
+        if there.told is None and name in _ASKED:
+            return getattr(self._store, name)(worker, *given)
+        raise StoreError(f"a worker asks for '{name}', which a store does not do")
 
-class RemoteStore:
-    """A store that another process serves. Its workers are used as those of a ParameterStore,
-    each by one thread."""
 
-    def __init__(self, address: Address, key: bytes):
-        self._address, self._key = address, key
-        self._workers: dict[int, Connection] = {}
-        self.tables: dict[str, tuple[int, int]] = {}  # rows and width by name, of a worker's
-
-    @contextlib.contextmanager
-    def worker(self, worker: int) -> Iterator[RemoteStore]:
-        """What a worker does: finished at the end, lost if it raises."""
-        connection = self._connect(worker)
-        self._workers[worker] = connection
-        try:
-            yield self
-        except BaseException as error:
-            # The store may be what is gone.
-            with contextlib.suppress(StoreError):
-                self._ask(worker, "lose", f"{type(error).__name__}: {error}")
-            raise
-        else:
-            self._ask(worker, "finish")
-        finally:
-            del self._workers[worker]
-            connection.close()
-
-    def get(self, worker: int, table: str, rows: Rows) -> np.ndarray:
-        """Rows as a worker sees them; waits where that would be too old."""
-        found: np.ndarray = self._ask(worker, "get", table, _plain(rows))
-        return found
-
-    def inc(self, worker: int, table: str, rows: Rows, updates: Any) -> None:
-        """Adds to rows, or gives gradients of a table that is `revised`."""
-        self._ask(worker, "inc", table, _plain(rows), np.asarray(updates))
-
-    def clock(self, worker: int) -> int:
-        """Ends a worker's clock; returns the next one."""
-        return int(self._ask(worker, "clock"))
-
-    def _connect(self, worker: int) -> Connection:
-        if worker in self._workers:
-            raise StoreError(f"worker {worker} is at work already: give each thread another")
-        try:
-            connection = Client(self._address, authkey=self._key)
-        except AuthenticationError as error:
-            raise StoreError(
-                f"the store at {_text(self._address)} has another key: give that of its server"
-            ) from error
-        except (OSError, EOFError) as error:
-            raise StoreError(
-                f"no store can be reached at {_text(self._address)} ({error}): begin to serve it "
-                "before, and give the address that its server has"
-            ) from error
-        try:
-            self.tables = self._answer(connection, worker)
-        except StoreError:
-            connection.close()
-            raise
-        return connection
-
-    def _ask(self, worker: int, name: str, *arguments: Any) -> Any:
-        if worker not in self._workers:
-            raise StoreError(
-                f"worker {worker} is not at work: use it within `with store.worker({worker}):`"
-            )
-        return self._answer(self._workers[worker], (name, arguments))
-
-    def _answer(self, connection: Connection, asked: Any) -> Any:
-        try:
-            connection.send(asked)
-            said, made = connection.recv()
-        except (OSError, EOFError) as error:
-            raise StoreError(
-                f"the process that has the store at {_text(self._address)} has ended, or cannot "
-                "be reached any more: look at what it says"
-            ) from error
-        if said == "error":
-            raise StoreError(made)
-        return made
+def _mend(where: Address, error: OSError) -> str:
+    host, port = where
+    if isinstance(error, socket.gaierror):
+        return f"no machine has the name '{host}': give a name or a number of this one"
+    if error.errno == errno.EADDRINUSE:
+        return f"another program has port {port}: give another one, or 0 for one that is free"
+    if error.errno == errno.EACCES:
+        return f"port {port} is the administrator's: give one from 1024 on, or 0 for a free one"
+    return "give an address of this machine, or 0.0.0.0 for all that it has"
 
 
 def serve(
@@ -245,12 +195,3 @@ def serve(
         has the key may run code here: for networks that are trusted.
     """
     return StoreServer(store, address, key)
-
-
-def _plain(rows: Rows) -> Any:
-    """Ranges and the like as they are sent."""
-    return rows if isinstance(rows, int) else np.asarray(rows)
-
-
-def _text(address: Any) -> str:
-    return ":".join(map(str, address)) if isinstance(address, tuple) else str(address)

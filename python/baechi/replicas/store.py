@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import dataclasses
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from baechi.replicas.arguments import StoreError
 __all__ = ["ORDERS", "Network", "ParameterStore", "StoreError", "StoreReport"]
 
 Rows = int | Sequence[int] | np.ndarray
-_NOTHING = object()
 ORDERS = ("age", "random", "magnitude", "relative", "round-robin")
 
 
@@ -114,6 +114,7 @@ class ParameterStore:
         if not self._handle:
             raise StoreError(library.error())
         options.workers = library.library().baechiStoreWorkers(ctypes.c_void_p(self._handle))
+        self._changes, self._at_work = threading.Lock(), set[int]()
         self._options = options
         self._tables: dict[str, tuple[int, int, int]] = {}  # place, rows, width
         found = library.library()
@@ -148,7 +149,7 @@ class ParameterStore:
 
     def read(self, table: str, rows: Rows | None = None) -> np.ndarray:
         """The server's values; after `drain` the sums of all updates."""
-        every = range(self._table(table)[1]) if rows is None else rows
+        every = range(arguments.known(table, self._tables)[1]) if rows is None else rows
         return self._rows("baechiStoreRead", (), table, every)
 
     def get(self, worker: int, table: str, rows: Rows) -> np.ndarray:
@@ -177,12 +178,32 @@ class ParameterStore:
     @contextlib.contextmanager
     def worker(self, worker: int) -> Iterator[ParameterStore]:
         """What a worker's thread does: finished at the end, lost if it raises."""
+        self._begin(worker)
         try:
             yield self
         except BaseException as error:
             self.lose(worker, f"{type(error).__name__}: {error}")
             raise
-        self.finish(worker)
+        else:
+            self.finish(worker)
+        finally:
+            self._end(worker)
+
+    def _begin(self, worker: int) -> None:
+        """Nobody else does that worker's work from now on. Raises StoreError if somebody does."""
+        worker = _worker(worker).value
+        with self._changes:
+            if worker in self._at_work:
+                raise StoreError(
+                    f"worker {worker} is at work already: give each thread, and each process, "
+                    "another worker"
+                )
+            self._at_work.add(worker)
+
+    def _end(self, worker: int) -> None:
+        """Somebody else may."""
+        with self._changes:
+            self._at_work.discard(worker)
 
     def run(self, body: Callable[[int], Iterator[float]]) -> None:
         """With a `network`, in simulated time: body(worker) is a generator that yields the
@@ -223,50 +244,21 @@ class ParameterStore:
         self._call("baechiStoreReport", sent, received, fetched, clocks, waited, staleness)
         return StoreReport(*map(list, (sent, received, fetched, clocks, waited, staleness)))
 
-    def _table(self, name: str) -> tuple[int, int, int]:
-        if name not in self._tables:
-            known = ", ".join(f"'{table}'" for table in self._tables)
-            raise StoreError(f"there is no table '{name}'; known: {known}")
-        return self._tables[name]
-
-    def _rows(
-        self, call: str, worker: tuple[Any, ...], name: str, rows: Rows, given: Any = _NOTHING
-    ) -> Any:
-        place, _, width = self._table(name)
-        asked = np.atleast_1d(np.asarray(rows))
-        if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
-            raise StoreError(
-                f"rows of '{name}' are a number or a list of integers, not {asked.dtype} of "
-                f"{asked.ndim} dimensions"
-            )
-        if asked.size and int(asked.min()) < 0:
-            raise StoreError(f"table '{name}' has no row {asked.min()}: rows count from 0")
-        which = np.ascontiguousarray(asked, dtype=np.int64)
-        shape = (width,) if np.ndim(rows) == 0 else (len(which), width)
-        if given is _NOTHING:  # None is no number
-            values = np.empty(shape, np.float32)
-        else:
-            numbers = arguments.array(f"table '{name}'", given)
-            try:
-                values = np.ascontiguousarray(np.broadcast_to(numbers, shape))
-            except ValueError:
-                raise StoreError(
-                    f"table '{name}' is given values of shape {numbers.shape}, where {shape} are "
-                    "asked for: give a row for each, or one for all"
-                ) from None
+    def _rows(self, call: str, worker: tuple[Any, ...], name: str, rows: Rows, *given: Any) -> Any:
+        place, _, width = arguments.known(name, self._tables)
+        which, values = arguments.rows_and_values(name, width, rows, *given)
         self._call(
             call,
             *worker,
             ctypes.c_size_t(place),
-            which.ctypes.data_as(ctypes.c_void_p),
+            library.pointer(which),
             ctypes.c_size_t(len(which)),
-            values.ctypes.data_as(ctypes.c_void_p),
+            library.pointer(values),
         )
         return values
 
     def _call(self, name: str, *arguments: Any) -> None:
-        if getattr(library.library(), name)(ctypes.c_void_p(self._handle), *arguments):
-            raise StoreError(library.error())
+        library.call(name, self._handle, *arguments)
 
 
 def _worker(worker: Any) -> ctypes.c_int32:

@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """launcher: in words. job: of all ranks the same, of other jobs of this machine another."""
+    """launcher: in words. job: of all ranks the same, of other jobs of this machine another.
+    place: where rank 0 may listen for ranks of other machines, if something says it."""
 
     launcher: str
     rank: int
     ranks: int
     here: int  # how many of them are on this machine
     job: str
+    place: tuple[str, int] | None = None
 
 
 def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
@@ -33,7 +35,8 @@ def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
                     f"{found.launcher} says that this is rank {found.rank} of {found.ranks}: "
                     "ranks count from 0"
                 )
-            return found if found.ranks > 1 else None
+            place = _place(given) or found.place
+            return dataclasses.replace(found, place=place) if found.ranks > 1 else None
     return None
 
 
@@ -42,6 +45,15 @@ def _number(given: Mapping[str, str], name: str) -> int:
         return int(given[name])
     except ValueError:
         raise ValueError(f"{name} is '{given[name]}', not a number") from None
+
+
+def _place(given: Mapping[str, str]) -> tuple[str, int] | None:
+    if not (place := given.get("BAECHI_COORDINATOR")):
+        return None
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"BAECHI_COORDINATOR is '{place}', not host:port")
+    return host.strip("[]"), int(port)
 
 
 def _own(given: Mapping[str, str]) -> Launch:
@@ -69,8 +81,11 @@ def _mpich(given: Mapping[str, str]) -> Launch:
 def _torchrun(given: Mapping[str, str]) -> Launch:
     names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
     job = ".".join(given.get(name, "") for name in names)
-    here = _number(given, "LOCAL_WORLD_SIZE")
-    return Launch("torchrun", _number(given, "RANK"), _number(given, "WORLD_SIZE"), here, job)
+    here, port = _number(given, "LOCAL_WORLD_SIZE"), _number(given, "MASTER_PORT")
+    # torchrun itself listens at its port.
+    place = given["MASTER_ADDR"], port + 1 if port < 65535 else port - 1
+    ranks = _number(given, "WORLD_SIZE")
+    return Launch("torchrun", _number(given, "RANK"), ranks, here, job, place)
 
 
 def _slurm(given: Mapping[str, str]) -> Launch:

@@ -1,0 +1,214 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ranks that share a parameter store and go through the same program (docs/replicas.md): each says
+what it does next, in one order, and hears what all of them have said when they have."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import pickle
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from baechi.replicas.arguments import StoreError
+
+Future = concurrent.futures.Future
+
+
+class Member:
+    """A rank. fails: called once, with an error that is all ranks'."""
+
+    def __init__(self, rank: int, fails: Callable[[StoreError], None]):
+        self.rank = rank
+        self._fails = fails
+        self._said = 0
+        self._answers: dict[int, Future[list[Any]]] = {}
+        self._lock = threading.Lock()
+        self._error: StoreError | None = None
+
+    def say(self, what: str, mine: Any) -> Future[list[Any]]:
+        """What all ranks say as their next thing, by rank. what: in words, the same for all."""
+        answer: Future[list[Any]] = concurrent.futures.Future()
+        with self._lock:
+            if self._error is not None:
+                answer.set_exception(self._error)
+                return answer
+            number = self._said
+            self._said += 1
+            self._answers[number] = answer
+        self._send(("says", number, what, mine))
+        return answer
+
+    def fail(self, why: str) -> None:
+        """An error of this rank is all ranks'."""
+        self._send(("fails", why))
+
+    def hear(self, message: tuple[Any, ...]) -> None:
+        """From rank 0: what all have said, or why they cannot go on."""
+        if message[0] == "all":
+            _, number, every = message
+            with self._lock:
+                answer = self._answers.pop(number, None)
+            if answer is not None:
+                answer.set_result(every)
+            return
+        error = StoreError(message[1])
+        with self._lock:
+            if self._error is not None:
+                return
+            self._error = error
+            answers, self._answers = self._answers, {}
+        self._fails(error)
+        for answer in answers.values():
+            answer.set_exception(error)
+
+    def close(self) -> None:
+        """Says nothing any more."""
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        raise NotImplementedError
+
+
+class Other(Member):
+    """A rank that has a connection to rank 0."""
+
+    def __init__(self, rank: int, connection: Connection, fails: Callable[[StoreError], None]):
+        super().__init__(rank, fails)
+        self._connection, self._sends = connection, threading.Lock()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._send(("leaves",))
+        self._thread.join()
+        self._connection.close()
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        with self._sends, contextlib.suppress(OSError):  # who listens is told
+            self._connection.send(message)
+
+    def _listen(self) -> None:
+        try:
+            while (message := self._connection.recv())[0] != "leaves":
+                self.hear(message)
+        except (OSError, EOFError):
+            self.hear(("failed", "rank 0 has ended, and with it the store: look at what it says"))
+        except Exception as error:  # whatever its classes raise here
+            self.hear(("failed", _unreadable(0, error)))
+
+
+class First(Member):
+    """Rank 0: brings together what all say. names: what is lost with a rank."""
+
+    def __init__(
+        self, ranks: int, names: Callable[[int], str], fails: Callable[[StoreError], None]
+    ):
+        super().__init__(0, fails)
+        self._ranks, self._names = ranks, names
+        self._connections: dict[int, Connection] = {}
+        self._things: dict[int, dict[int, tuple[str, Any]]] = {}
+        self._changes = threading.Lock()
+        self._why: str | None = None
+        self._all = threading.Event()  # are there
+
+    def wait_for_all(self, seconds: float) -> None:
+        if not self._all.wait(None if seconds == float("inf") else seconds):
+            missing = sorted(set(range(1, self._ranks)) - set(self._connections))
+            raise StoreError(
+                f"rank {missing[0]} of {self._ranks} has not come after {seconds:g} s: all ranks "
+                "make the same stale_step; look at what it says, or give more patience"
+            )
+
+    def serve(self, rank: int, connection: Connection) -> None:
+        """Another rank, until it leaves."""
+        with self._changes:
+            self._connections[rank] = connection
+            if len(self._connections) == self._ranks - 1:
+                self._all.set()
+            if self._why is not None:
+                connection.send(("failed", self._why))
+        try:
+            while (message := connection.recv())[0] != "leaves":
+                self._take(rank, message)
+            with self._changes:
+                connection.send(("leaves",))
+        except (OSError, EOFError):
+            self._take(
+                rank,
+                ("fails", f"rank {rank} has ended, with {self._names(rank)}: look at what it says"),
+            )
+        except Exception as error:  # whatever its classes raise here
+            self._take(rank, ("fails", _unreadable(rank, error)))
+
+    def missing(self) -> list[int]:
+        """Ranks that have not said the next thing that somebody has said."""
+        with self._changes:
+            if not self._things:
+                return []
+            said = self._things[min(self._things)]
+            return [rank for rank in range(self._ranks) if rank not in said]
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        self._take(0, message)
+
+    def _take(self, rank: int, message: tuple[Any, ...]) -> None:
+        if message[0] == "fails":
+            return self._give(("failed", message[1]))
+        _, number, what, mine = message
+        with self._changes:
+            said = self._things.setdefault(number, {})
+            said[rank] = what, mine
+            wrong = next((each for each in said if said[each][0] != said[min(said)][0]), None)
+            if wrong is None and len(said) < self._ranks:
+                return None
+            del self._things[number]
+        if wrong is not None:
+            first = min(said)
+            return self._give(
+                (
+                    "failed",
+                    f"rank {wrong} {said[wrong][0]} where rank {first} {said[first][0]}: all ranks "
+                    "do the same, in the same order",
+                )
+            )
+        return self._give(("all", number, [said[each][1] for each in range(self._ranks)]))
+
+    def _give(self, message: tuple[Any, ...]) -> None:
+        try:
+            sent = pickle.dumps(message)
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            return self._give(
+                ("failed", f"what rank 0 has made cannot be sent ({told}): return arrays")
+            )
+        with self._changes:
+            if message[0] == "failed":
+                if self._why is not None:
+                    return
+                self._why = message[1]
+            for connection in self._connections.values():
+                with contextlib.suppress(OSError):  # who is gone is told by its own thread
+                    connection.send_bytes(sent)
+        self.hear(message)
+
+
+def _unreadable(rank: int, error: Exception) -> str:
+    told = f"{type(error).__name__}: {error}"
+    return f"what rank {rank} has made cannot be read here ({told}): return arrays"
+
+
+def result_of(answer: Future[Any], seconds: float, missing: Callable[[], list[int]]) -> Any:
+    """What all have said. Raises StoreError if that takes too long."""
+    try:
+        return answer.result(None if seconds == float("inf") else seconds)
+    except concurrent.futures.TimeoutError:
+        late = missing()
+        who = f"rank {late[0]}" if late else "a rank"
+        raise StoreError(
+            f"{who} has not come to the same place after {seconds:g} s: all ranks make the same "
+            "calls in the same order; look at what it does, or give more patience"
+        ) from None
