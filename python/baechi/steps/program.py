@@ -20,6 +20,7 @@ from baechi.compiling.options import CompileOptions as CompileOptions
 from baechi.pictures import picture
 from baechi.pictures.picture import Picture
 from baechi.steps import memory
+from baechi.steps.gpu_ending import Ending, Endings
 from baechi.steps.library import StepLibrary
 from baechi.steps.memory import LeastMemory, Memory
 
@@ -63,6 +64,7 @@ class Program:
         self.text, self._options = text, options
         self.library = library or self._compile()
         self._wall_ns: list[int] = []
+        self._endings = Endings()
 
     def source(self) -> tuple[str, CompileOptions]:
         """The module as text, and how it is compiled. Raises RuntimeError where it came
@@ -113,6 +115,20 @@ class Program:
         else:
             self.library.call(arguments, results or {})
         self._wall_ns.append(self.library.wall_ns)
+
+    def begin_step(
+        self, arguments: Mapping[int, Any], results: Mapping[int, Any], gpu: int
+    ) -> Ending | None:
+        """The same, but may return before the GPU has ended it (`StepLibrary.begin`); None: it has
+        ended. Raises the StepError of an earlier call that has failed there."""
+        self._endings.retire()
+        begun = self.library.begin(arguments, results)
+        if begun is None:
+            self._wall_ns.append(self.library.wall_ns)
+            return None
+        ending = Ending(gpu, *begun)
+        self._endings.add(ending)
+        return ending
 
     def placement(self) -> dict[str, str]:
         """The device of every operator and argument; of one stored in pieces, of each."""
@@ -176,6 +192,12 @@ class Program:
             lines.append(f"           measured {time_text(median)} (median of {len(counted)})")
             if roofline := program.get("roofline"):
                 lines[-1] += _roofline_text(roofline, median)
+        for device in program["devices"]:
+            if estimated := device.get("graph_bytes_estimated"):
+                lines.append(
+                    f"graphs     about {_mebibytes(estimated)} MiB beside {device['name']}'s arena "
+                    f"({device['commands']} commands; an estimate, in no limit)"
+                )
         for queue in program["queues"]:
             if link := queue.get("simulated_link"):
                 ends = (program["devices"][queue[end]]["name"] for end in ("from", "to"))
