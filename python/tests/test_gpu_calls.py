@@ -164,9 +164,7 @@ def tells_errors_at_the_result():
     fake.fakeCudaBreak()
     fake.fakeCudaRelease()
     for look in (np.asarray, lambda y: y.block_until_ready(), lambda y: y.__dlpack__(stream=1)):
-        with pytest.raises(
-            StepError, match="had returned failed on GPU 0: CUDA_ERROR_"
-        ):
+        with pytest.raises(StepError, match="had returned failed on GPU 0: CUDA_ERROR_"):
             look(y)
     assert before.is_ready()
     with pytest.raises(StepError, match="ILLEGAL_ADDRESS"):

@@ -61,8 +61,7 @@ void fakeCudaHold() {
 void fakeCudaBreak() {
   Engine &engine = Engine::get();
   std::lock_guard<std::mutex> guard(engine.mutex);
-  for (const auto &context : engine.contexts)
-    context->broken = illegalAddress;
+  engine.contextOf(0)->broken = illegalAddress;
 }
 
 const char *fakeCudaMisuse() {

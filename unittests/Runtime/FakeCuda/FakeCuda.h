@@ -111,7 +111,8 @@ void fakeCudaFail(const char *function);
 void fakeCudaHold();
 /// Lets a hanging launch end, and streams go on.
 void fakeCudaRelease();
-/// Contexts fail from now on, as after a kernel that used a wrong address.
+/// The first GPU's context fails from now on, as after a kernel that used a
+/// wrong address.
 void fakeCudaBreak();
 /// What NCCL was called for since the last reset: a line a group, "RANK: > PEER
 /// BYTES" for each send and "< PEER BYTES" for each receive. Stands until the
