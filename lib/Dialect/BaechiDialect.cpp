@@ -127,9 +127,9 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expectString(attr, emitError);
   if (name == D::kStart || name == D::kUpdatedBy || name == D::kArgument ||
       name == D::kResult || name == D::kKernelScratch || name == kCudaBlocks ||
-      name == D::kOperator || name == D::kOutput || name == kReplicas ||
-      name == kReplica || name == kCarried || name == kPriority ||
-      name == kSliceBytes)
+      name == kCudaCommands || name == D::kOperator || name == D::kOutput ||
+      name == kReplicas || name == kReplica || name == kCarried ||
+      name == kPriority || name == kSliceBytes)
     return expectNonNegative(attr, emitError);
   if (name == D::kMachine)
     return expect<MachineAttr>(attr, "a #baechi.machine", emitError);
@@ -187,9 +187,9 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
       !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
-       name == kKernelScratch || name == kCudaBlocks || name == kCudaProduct ||
-       name == kCudaConvolution || name == kCudaTogether || name == kEnds ||
-       name == kReplicas) &&
+       name == kKernelScratch || name == kCudaBlocks || name == kCudaCommands ||
+       name == kCudaProduct || name == kCudaConvolution ||
+       name == kCudaTogether || name == kEnds || name == kReplicas) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
   if (auto function = dyn_cast<FunctionOpInterface>(op);

@@ -28,9 +28,9 @@ constexpr std::array planNames{D::kDevice, D::kStart, D::kSends,
                                D::kCertificate, D::kMachine};
 /// What the passes before it write.
 constexpr std::array annotationNames{
-    D::kCost,           D::kGroup,         D::kPin,
-    D::kImplementation, D::kKernelScratch, kCudaBlocks,
-    kCudaTogether,      D::kCudaProduct,   D::kCudaConvolution};
+    D::kCost,          D::kGroup,          D::kPin,       D::kImplementation,
+    D::kKernelScratch, kCudaBlocks,        kCudaCommands, kCudaTogether,
+    D::kCudaProduct,   D::kCudaConvolution};
 
 struct Strip : public baechi::impl::StripBase<Strip> {
   using StripBase::StripBase;

@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from baechi.steps import gpu_memory
 from baechi.steps.gpu_array import GpuArray
 from baechi.steps.library import StepLibrary
 
@@ -56,6 +57,9 @@ class GpuTensor(torch.Tensor):
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         if function in (aten.detach.default, aten.alias.default):
             return cls(args[0].array, args[0].inner)
+        # PyTorch's stream comes after steps that have returned.
+        with gpu_memory.selected(0):
+            gpu_memory.call("cuCtxSynchronize")
         given, named = pytree.tree_map_only(cls, lambda t: t.inner, (args, dict(kwargs or {})))
         to = named.get("device")
         if to is not None:

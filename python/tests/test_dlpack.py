@@ -355,12 +355,18 @@ def memory_on_the_fake():
     # A step has ended what it does with an argument.
     kept = dlpack.borrow(first)
     del first, kept
-    first = made()
-    capsule = first.__dlpack__()
-    del first, capsule
+    # What others had is awaited when there is enough of it, and then all of it.
+    others = [made() for _ in range(gpu_memory._SPARE)]
+    capsules = [each.__dlpack__() for each in others]
+    del others, capsules
     with pytest.raises(StepError, match="cuCtxSynchronize of a result's memory"):
         made()
     fake.fakeCudaFail(None)
+    others = [made()]
+    fake.fakeCudaFail(b"cuCtxSynchronize")
+    others += [made() for _ in range(gpu_memory._SPARE - 1)]
+    fake.fakeCudaFail(None)
+    del others
     # As much as there may be is kept, and given back where CUDA has no more.
     large = GpuArray((gpu_memory._MOST_KEPT,), np.dtype(np.int8), 0)
     address = large._address.value

@@ -79,6 +79,14 @@ public:
   /// The caller's memory is used no more, whether a step ran or not.
   virtual void forgetLent() {}
 
+  /// Asks that the next step end, for the host, when the device has been told
+  /// all of it, the copies of what is lent included; false: it will end as
+  /// others do. Called between steps.
+  virtual bool endLater() { return false; }
+  /// After such a step: an event of the device's, which is the caller's, that
+  /// is reached when it has done all of it; null where it has ended already.
+  virtual void *takeEnd() { return nullptr; }
+
   /// The arena, where it is host memory.
   virtual std::span<char> hostArena() { return {}; }
 
@@ -116,6 +124,9 @@ enum class Memory : uint8_t {
 struct Share {
   int32_t ordinal = 0;
   int32_t count = 1;
+  /// The bytes of the arenas of all of them, by their ordinals, of whatever
+  /// process they are.
+  std::vector<int64_t> arenas;
 };
 
 class Ranks;

@@ -50,7 +50,7 @@ Expected<GpuInfo> baechi::runtime::queryGpu(int32_t ordinal, int32_t count) {
     return gpus.takeError();
   if (*gpus < 1)
     return Error("CUDA finds no GPU on this machine");
-  int number = gpuOf({ordinal, count}, *gpus);
+  int number = gpuOf({ordinal, count, {}}, *gpus);
   Device device = 0;
   char name[128] = "";
   int major = 0, minor = 0, engines = 0;

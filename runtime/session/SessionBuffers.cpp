@@ -170,7 +170,17 @@ static Expected<bool> lend(const SessionState &state, const BufferInfo &buffer,
 }
 
 Error Session::call(const void *const *arguments, void *const *results) {
+  return begin(arguments, results, nullptr);
+}
+
+Error Session::begin(const void *const *arguments, void *const *results,
+                     void **end) {
   const SessionState &state = *implementation->state;
+  // Of several devices one would have to wait for the others' messages.
+  Driver *alone =
+      end && state.drivers.size() == 1 ? state.drivers.front().get() : nullptr;
+  if (end)
+    *end = nullptr;
   const Program &program = this->program();
   auto whole = [&]() -> Error {
     for (size_t i = 0; i < program.arguments.size(); ++i) {
@@ -200,9 +210,15 @@ Error Session::call(const void *const *arguments, void *const *results) {
       if (!taken)
         return cannotCopy("result", k, program.results[k], taken.takeError());
       lent[k] = *taken;
+      if (!lent[k])
+        alone = nullptr; // it is read at the end
     }
-    if (Error error = step())
-      return error;
+    bool isLater = alone && alone->endLater();
+    Error failed = step();
+    if (isLater && usable())
+      *end = alone->takeEnd();
+    if (failed)
+      return failed;
     for (size_t k = 0; k < program.results.size(); ++k)
       if (results[k] && !lent[k])
         if (Error error =

@@ -77,7 +77,7 @@ struct SessionState {
   /// same as the process that it is of.
   Share shareOf(size_t device,
                 const std::vector<std::string> &inventories) const {
-    Share share{0, 0};
+    Share share{0, 0, {}};
     for (size_t i = 0; i < program.devices.size(); ++i) {
       if (program.devices[i].kind != program.devices[device].kind)
         continue;
@@ -91,6 +91,7 @@ struct SessionState {
       }
       share.ordinal += i < device;
       ++share.count;
+      share.arenas.push_back(program.devices[i].arenaBytes);
     }
     return share;
   }

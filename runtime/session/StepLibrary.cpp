@@ -131,6 +131,12 @@ int baechi_step_call(baechi_step *step, const void *const *arguments,
                 [&] { return step->session->call(arguments, results); });
 }
 
+int baechi_step_begin(baechi_step *step, const void *const *arguments,
+                      void *const *results, void **end) {
+  return access(step, nullptr, 0,
+                [&] { return step->session->begin(arguments, results, end); });
+}
+
 namespace {
 /// Calls as a program in C gives them.
 class GivenCalls final : public CallSource {

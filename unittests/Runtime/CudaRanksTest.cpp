@@ -375,6 +375,20 @@ int createWithoutNccl() {
   return ranks.createErrors[0] == ranks.createErrors[1] ? 0 : 1;
 }
 
+/// Whichever of them would have come first.
+TEST_F(CudaRanksTest, ArenasThatDoNotFitTogetherAreRefused) {
+  Ring ring({"cuda", "cuda"});
+  fakecuda::FakeOptions options;
+  options.memoryBytes = 1500;
+  reset(/*gpus=*/1, options);
+  build(2, ring);
+  run([](Session &) { ADD_FAILURE() << "a session was created"; });
+  for (const std::string &error : createErrors)
+    EXPECT_THAT(error, HasSubstr("the 2 devices of the program on this GPU "
+                                 "need arenas of 2048 bytes together, and it "
+                                 "has 1500: lower their limits"));
+}
+
 TEST_F(CudaRanksTest, NamesAMissingLibrary) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(_exit(createWithoutNccl()), testing::ExitedWithCode(0),

@@ -110,13 +110,26 @@ TEST(Cuda, AWaitThatIsMissingIsFound) {
 TEST(Cuda, AnArenaThatDoesNotFit) {
   NEEDS_THE_FAKE_DRIVER();
   fakecuda::FakeOptions options;
+  options.memoryBytes = 1000;
+  resetCuda(options);
+  Ring ring({"cuda", "host"});
+  EXPECT_THAT(creationError(ring),
+              MatchesRegex("device cuda0: cannot allocate an arena of 1024 "
+                           "bytes; 1000 of the GPU's 1000 are free: "
+                           "CUDA_ERROR_OUT_OF_MEMORY .*"));
+}
+
+/// Which of them comes first does not matter.
+TEST(Cuda, ArenasThatDoNotFitTogether) {
+  NEEDS_THE_FAKE_DRIVER();
+  fakecuda::FakeOptions options;
   options.memoryBytes = 1500;
   resetCuda(options);
   Ring ring({"cuda", "cuda"});
   EXPECT_THAT(creationError(ring),
-              MatchesRegex("device cuda[01]: cannot allocate an arena of 1024 "
-                           "bytes; 476 of the GPU's 1500 are free: "
-                           "CUDA_ERROR_OUT_OF_MEMORY .*"));
+              MatchesRegex("device cuda[01]: the 2 devices of the program on "
+                           "this GPU need arenas of 2048 bytes together, and "
+                           "it has 1500: lower their limits .*"));
 }
 
 TEST(Cuda, NoGpu) {

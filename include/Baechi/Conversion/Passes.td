@@ -142,8 +142,8 @@ def CudaScratch : Pass<"baechi-cuda-scratch", "::mlir::ModuleOp"> {
   let description = [{
     Lowers a copy of each kernel far enough to know the buffers of its own, and
     writes `baechi.kernel_scratch`: the bytes of device memory that its GPU code
-    needs while it runs, and `baechi.cuda_blocks`: the blocks of its largest
-    launch, by which steps are predicted that run several at once. Buffers that fit into a block's shared memory do not
+    needs while it runs, `baechi.cuda_blocks`: the blocks of its largest launch, by which steps are predicted that run
+    several at once, and `baechi.cuda_commands`: its launches and calls. Buffers that fit into a block's shared memory do not
     count; the parts of sums that many blocks share do, and the workspaces of
     libraries. Where more stands there already, for host code, it stays: the
     kernel may run on either. Costs of operators that call the kernel are raised
@@ -161,7 +161,7 @@ def CudaScratch : Pass<"baechi-cuda-scratch", "::mlir::ModuleOp"> {
     ```
     becomes by `--baechi-cuda-scratch`
     ```mlir
-    func.func private @twice(%arg0: tensor<100x200xf32>) -> tensor<100x200xf32> attributes {baechi.cuda_blocks = 79 : i64, baechi.kernel, baechi.kernel_scratch = 80000 : i64} {
+    func.func private @twice(%arg0: tensor<100x200xf32>) -> tensor<100x200xf32> attributes {baechi.cuda_blocks = 79 : i64, baechi.cuda_commands = 3 : i64, baechi.kernel, baechi.kernel_scratch = 80000 : i64} {
     ...
     ```
   }];

@@ -37,7 +37,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.host_call` | declared function | dictionary `{effects = "pure" or "ordered", ns = i64}`: an operator that a host device asks its host program for, by the function's name (docs/host-calls.md) |
     | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |
     | `baechi.kernel_scratch` | kernel | i64: bytes it needs while it runs |
-    | `baechi.cuda_blocks` | kernel | i64: blocks of its largest launch on a GPU, how much of one it fills |
+    | `baechi.cuda_blocks`, `baechi.cuda_commands` | kernel | i64: blocks of its largest launch on a GPU, how much of one it fills; its launches and calls of libraries there, nodes of graphs |
     | `baechi.cuda_product` | kernel | `#baechi.cuda_product`: how GPUs compute it, a product |
     | `baechi.cuda_convolution` | kernel | `#baechi.cuda_convolution`: how GPUs compute it, a convolution |
     | `baechi.view` | `tensor.extract_slice` | unit: it is read where it lies in its source's buffer, and is no operator; where it is one piece of it, from a multiple of 64 bytes |

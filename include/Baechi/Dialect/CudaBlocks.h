@@ -16,6 +16,10 @@ namespace baechi {
 /// of one it fills (Baechi/Analysis/GpuRun.h).
 inline constexpr llvm::StringLiteral kCudaBlocks = "baechi.cuda_blocks";
 
+/// An i64 of a kernel: its launches and calls of libraries on a GPU, which are
+/// nodes of a step's graphs.
+inline constexpr llvm::StringLiteral kCudaCommands = "baechi.cuda_commands";
+
 /// A unit attribute of a kernel whose operations need nothing of each other,
 /// also where results lie in arguments as `baechi.may_alias` lets them: its
 /// work is one launch.

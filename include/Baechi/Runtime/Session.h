@@ -122,6 +122,15 @@ public:
   /// before.
   Error call(const void *const *arguments, void *const *results);
 
+  /// The same, but where the program has one device, which is a GPU, and all
+  /// results are to go to that GPU's memory it returns when the GPU has been
+  /// told all of it. \p end is then a CUevent that is reached when the call has
+  /// ended, the caller's to destroy; the legacy stream waits for it. Until then
+  /// what lies on the GPU of \p arguments and \p results must stay. Null: the
+  /// call has ended. What goes wrong on the GPU after the return is told by
+  /// whoever waits for the event, and by the next call.
+  Error begin(const void *const *arguments, void *const *results, void **end);
+
   /// Runs \p count steps that overlap, and waits for the end of all: a device
   /// begins its next step when its own part of the last one has ended and all
   /// of its messages were delivered, so that it is at most one step ahead of a

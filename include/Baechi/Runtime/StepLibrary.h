@@ -87,6 +87,16 @@ int baechi_step_get_result(baechi_step *step, size_t index, void *data,
 int baechi_step_call(baechi_step *step, const void *const *arguments,
                      void *const *results);
 
+/* The same, but where the program has one device, which is a GPU, and all
+   results are to go to that GPU's memory it returns when the GPU has been told
+   all of it. `end` is then a CUevent that is reached when the call has ended,
+   the caller's to destroy; the GPU's legacy stream waits for it. Until then the
+   places that lie on the GPU must stay; those on the host have been read. Null:
+   the call has ended. What goes wrong on the GPU after the return is told by
+   whoever waits for the event, and by the next call. */
+int baechi_step_begin(baechi_step *step, const void *const *arguments,
+                      void *const *results, void **end);
+
 /* Who gives calls that overlap, asked on the devices' threads. `next`: the
    places of the call of this number, as in baechi_step_call, which stay until
    it has ended, and 1; -1 where it is not known yet, after some milliseconds at

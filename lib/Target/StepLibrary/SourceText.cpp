@@ -138,6 +138,14 @@ int @_get_result(@ *step, size_t result, void *data, size_t bytes);
    whose place in `results` is not null. There are as many places as the step has
    arguments and results, each of as many bytes. 0, or 1 after an error. */
 int @_call(@ *step, const void *const *arguments, void *const *results);
+/* The same, but where the step has one device, which is a GPU, and all results are
+   to go to that GPU's memory it returns when the GPU has been told all of it. `end`
+   is then a CUevent that is reached when the call has ended, the caller's to
+   destroy; the GPU's legacy stream waits for it. Until then the places that lie on
+   the GPU must stay. Null: the call has ended. What goes wrong on the GPU after the
+   return is told by whoever waits for the event, and by the next call. 0, or 1 after
+   an error. */
+int @_begin(@ *step, const void *const *arguments, void *const *results, void **end);
 
 /* Who gives calls that overlap, asked on the devices' threads. `next`: the places
    of the call of this number, as for @_call, which stay until it has ended, and 1;
@@ -190,6 +198,7 @@ int baechi_step_set_host_calls(baechi_step *, @_host_function, void *);
 int baechi_step_run(baechi_step *);
 int baechi_step_get_result(baechi_step *, size_t, void *, size_t);
 int baechi_step_call(baechi_step *, const void *const *, void *const *);
+int baechi_step_begin(baechi_step *, const void *const *, void *const *, void **);
 int baechi_step_overlap(baechi_step *, int64_t, const baechi_step_calls *, int64_t *);
 const char *baechi_step_why_separate(baechi_step *);
 int64_t baechi_step_wall_ns(const baechi_step *);
@@ -220,6 +229,9 @@ int @_get_result(@ *step, size_t i, void *data, size_t bytes) {
 }
 int @_call(@ *step, const void *const *arguments, void *const *results) {
   return baechi_step_call(INNER, arguments, results);
+}
+int @_begin(@ *step, const void *const *arguments, void *const *results, void **end) {
+  return baechi_step_begin(INNER, arguments, results, end);
 }
 int @_overlap(@ *step, int64_t first, const @_calls *calls, int64_t *failed) {
   return baechi_step_overlap(INNER, first, calls, failed);

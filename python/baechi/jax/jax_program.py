@@ -23,6 +23,7 @@ from baechi.steps import gpu_array, resident_jax
 from baechi.steps.library import StepLibrary
 from baechi.steps.program import Program, time_text
 from baechi.steps.resident import ResidentArray, Residents
+from baechi.steps.same_arrays import SameArrays
 
 if TYPE_CHECKING:
     from baechi.jax.quick import Kind
@@ -70,6 +71,8 @@ class JaxProgram(Program):
         self._residents = Residents(self.library, turn, kinds)
         self._turn, self._name, self._has_host_calls = turn, name, bool(host_calls)
         self._dispatcher: Dispatcher | None = None
+        self.returns_early = False  # calls on GPUs do, too
+        self._there = SameArrays()
         self._overlaps = False
         self._overlap: str | None = None  # what `report` says of calls that should overlap
         self.calls = 0
@@ -115,6 +118,7 @@ class JaxProgram(Program):
             done = call(leaves, residents.holders)
             if done is None:
                 return MISSED
+            self._there.forget()
             ns, results = done
             self.calls += 1
             if ns < 0:
@@ -139,6 +143,7 @@ class JaxProgram(Program):
             done = call.dispatch(leaves, residents.holders, dispatcher)
             if done is None:
                 return MISSED
+            self._there.forget()
             flight, results = done
             self.calls += 1
             for i, k in updated:
@@ -184,25 +189,23 @@ class JaxProgram(Program):
         self.calls += 1
         signature, updated = self.signature, self._updated
         on_gpu = any(map(gpu_array.is_on_gpu, leaves))
+        if on_gpu:
+            self._endings.retire()
         moved = {
             i: self._as_argument(i, leaf)
             for i, leaf in enumerate(leaves)
-            if not self._residents.holds(i, leaf)
+            if not self._residents.holds(i, leaf) and not self._there.holds(i, leaf)
         }
         self._residents.before_step({i: leaves[i] for i in updated})
+        there = self._there.forget()
         made = self._places_on_gpu(updated.values()) if on_gpu else {}
-        if made:
-            try:
-                self.step(moved, made)
-            except BaseException:
-                # The GPU may still write them.
-                for array in made.values():
-                    array.await_before_reuse()
-                raise
+        if on_gpu:
+            self._step_on_gpu(moved, made)
         else:
             for i, value in moved.items():
                 self.library.set_argument(i, value)
             self.step()
+        self._there.keep(there, leaves, moved, updated)
         results: list[Any] = [None] * len(signature.results)
         for i, k in updated.items():
             results[k] = self._residents.after_step(i)
@@ -213,6 +216,32 @@ class JaxProgram(Program):
             if generator is not None:
                 results[k] = random_keys.wrap(np.asarray(results[k]), generator)
         return jax.tree.unflatten(signature.result_tree, results)
+
+    def _step_on_gpu(
+        self, moved: Mapping[int, Any], made: Mapping[int, gpu_array.GpuArray]
+    ) -> None:
+        """A step whose arrays lie on a GPU, which may go on when it returns: but not where somebody
+        could change an argument meanwhile, or a result is to be read on the host."""
+        fixed = all(
+            isinstance(value, np.ndarray) or gpu_array.is_fixed(value) for value in moved.values()
+        )
+        whole = len(made) + len(self._updated) == len(self.signature.result_types)
+        try:
+            if self.returns_early and fixed and whole and made and self._first is None:
+                gpu = next(iter(made.values())).gpu
+                if (ending := self.begin_step(moved, made, gpu)) is not None:
+                    for array in made.values():
+                        array.comes_with(ending)
+                    for value in moved.values():
+                        if isinstance(value, gpu_array.GpuArray):
+                            value.is_read_until(ending)
+            else:
+                self.step(moved, made)
+        except BaseException:
+            # The GPU may still write them.
+            for array in made.values():
+                array.await_before_reuse()
+            raise
 
     def _refuse_arrays_given_twice(self, leaves: list[Any]) -> None:
         """As JAX does: the place of a donated one is its next value's."""

@@ -297,6 +297,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             host_calls=imported.host_calls,
             name=name,
         )
+        program.returns_early = self._dispatches
         if self._overlaps:
             program.overlap_calls(separate)
         return program

@@ -136,6 +136,7 @@ class Compiled(compiled.Compiled[JaxProgram]):
                 border.host_calls,
                 border.name,
             )
+        self._program.returns_early = dispatches
         if overlaps:
             self._program.overlap_calls(separate)
         self._quick: Quick | None = None

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from baechi.steps import dlpack, gpu_memory
+from baechi.steps.gpu_ending import Ending
 from baechi.steps.library import StepLibrary
 
 _NON_BLOCKING = 1  # a flag of streams
+_NOT_ORDERED = -1  # of DLPack: the consumer orders nothing by streams
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
@@ -49,10 +51,19 @@ def is_on_gpu(value: Any) -> bool:
         return False
 
 
+def is_fixed(value: Any) -> bool:
+    """Whether nobody changes an array of a GPU after the call that it was given to."""
+    if isinstance(value, GpuArray):
+        return value.is_fixed
+    return hasattr(value, "at") and hasattr(value, "is_deleted") and not value.is_deleted()  # JAX's
+
+
 class GpuArray:
     """An array that a step has returned, in the memory of the GPU where the step made it.
     `torch.from_dlpack` and `jax.dlpack.from_dlpack` share it; `numpy.asarray` copies it to the
-    host; given to a step on that GPU, it is copied within the GPU."""
+    host; given to a step on that GPU, it is copied within the GPU. The step may still be about to
+    write it: streams that are told of it by DLPack come after that, and who looks on the host
+    waits."""
 
     __hash__ = None  # type: ignore[assignment]  # as JAX's arrays
     weak_type = False
@@ -60,6 +71,8 @@ class GpuArray:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], gpu: int):
         self.shape, self.dtype, self.gpu = tuple(shape), np.dtype(dtype), gpu
         self._is_awaited = False  # by who has its memory next
+        self._ending: Ending | None = None  # of the call that writes it
+        self._last_use: Ending | None = None  # of the last call that writes or reads it
         self._address = ctypes.c_uint64(gpu_memory.allocate(gpu, self.nbytes))
 
     @property
@@ -79,11 +92,32 @@ class GpuArray:
             with contextlib.suppress(Exception):
                 gpu_memory.give_back(self.gpu, self.nbytes, address.value, self._is_awaited)
 
+    def comes_with(self, ending: Ending) -> None:
+        self._ending = self._last_use = ending
+
+    def is_read_until(self, ending: Ending) -> None:
+        self._last_use = ending
+
+    def block_until_ready(self) -> GpuArray:
+        """Raises the StepError of the call that was to write it, if that has failed."""
+        if self._ending is not None:
+            self._ending.wait()
+        return self
+
+    def is_ready(self) -> bool:
+        return self._ending is None or self._ending.has_ended()
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nobody else can have changed it."""
+        return not self._is_awaited
+
     def await_before_reuse(self) -> None:
         """Others may read or write it on the GPU when it goes."""
         self._is_awaited = True
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self.block_until_ready()
         value = np.empty(self.shape, self.dtype)
         with gpu_memory.selected(self.gpu):
             place, size = value.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(value.nbytes)
@@ -115,9 +149,13 @@ class GpuArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Of memory that nothing writes any more: the step waited for it, whatever `stream`."""
+        """`stream` comes after the calls that use the memory."""
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("the array is given where it lies, without a copy")
+        if self._last_use is not None and stream == _NOT_ORDERED:
+            self._last_use.wait()
+        elif self._last_use is not None:
+            self._last_use.order(stream)
         self.await_before_reuse()
         return self.capsule_for_steps(max_version=max_version)
 

@@ -11,12 +11,15 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from baechi.steps.library import StepError
 
 _MOST_KEPT = 128 << 20  # bytes, of all GPUs together
+# Pieces of a size that others had before one is awaited, and all with it: a call that returns
+# before the GPU has ended it would wait for the one before.
+_SPARE = 8
 _ROUNDED = 512  # bytes: as finely as CUDA gives it
 
 
@@ -26,10 +29,22 @@ def _driver() -> ctypes.CDLL:
     return ctypes.CDLL(os.environ.get("BAECHI_CUDA_LIBRARY") or "libcuda.so.1")
 
 
+def try_call(function: str, *arguments: Any) -> int:
+    """CUDA's number for what came of it."""
+    return int(getattr(_driver(), function)(*arguments))
+
+
 def call(function: str, *arguments: Any) -> None:
     """Raises StepError."""
-    if code := getattr(_driver(), function)(*arguments):
+    if code := try_call(function, *arguments):
         raise StepError(f"{function} of a result's memory on the GPU failed: CUDA's error {code}")
+
+
+def name_of(code: int) -> str:
+    """CUDA's own, of an error."""
+    name = ctypes.c_char_p()
+    try_call("cuGetErrorName", ctypes.c_int(code), ctypes.byref(name))
+    return name.value.decode(errors="replace") if name.value else f"CUDA's error {code}"
 
 
 @functools.cache
@@ -63,12 +78,24 @@ class _Kept:
         self._bytes = 0
 
     def take(self, gpu: int, size: int) -> tuple[int, bool] | None:
+        """What nobody has to be awaited for; of what others had, as soon as there is more."""
         with self._lock:
-            found = self._free.get((gpu, size))
-            if not found:
+            found = self._free.get((gpu, size), [])
+            best = next((i for i, (_, awaited) in enumerate(found) if not awaited), None)
+            if best is None and len(found) < _SPARE:
                 return None
             self._bytes -= size
-            return found.pop()
+            return found.pop(best or 0)
+
+    def await_all(self, gpu: int, wait: Callable[[], None]) -> None:
+        """Nobody has to be awaited any more for what was there before `wait`."""
+        with self._lock:
+            before = {at for (of, _), each in self._free.items() if of == gpu for at, _ in each}
+        wait()
+        with self._lock:
+            for (of, _), each in self._free.items():
+                if of == gpu:
+                    each[:] = [(at, awaited and at not in before) for at, awaited in each]
 
     def give(self, gpu: int, size: int, address: int, awaited: bool) -> bool:
         """False: there is enough already."""
@@ -102,7 +129,7 @@ def allocate(gpu: int, size: int) -> int:
             address, awaited = found
             if awaited:  # whoever had it may have begun to use it, on a stream of their own
                 try:
-                    call("cuCtxSynchronize")
+                    _kept.await_all(gpu, lambda: call("cuCtxSynchronize"))
                 except StepError:
                     _kept.give(gpu, _rounded(size), address, awaited)
                     raise
@@ -118,14 +145,19 @@ def allocate(gpu: int, size: int) -> int:
 
 
 def give_back(gpu: int, size: int, address: int, awaited: bool) -> None:
-    """awaited: others had it by DLPack, or a step that failed."""
+    """awaited: others had it by DLPack, or a step that failed. Calls of steps that still use it
+    come before those that have it next."""
     if not _kept.give(gpu, _rounded(size), address, awaited):
-        with selected(gpu):
-            call("cuMemFree_v2", ctypes.c_uint64(address))
+        _free(gpu, address)
 
 
 def release() -> None:
     """What is kept is CUDA's again."""
     for gpu, address in _kept.clear():
-        with selected(gpu):
-            call("cuMemFree_v2", ctypes.c_uint64(address))
+        _free(gpu, address)
+
+
+def _free(gpu: int, address: int) -> None:
+    with selected(gpu):
+        call("cuCtxSynchronize")  # a call of a step that has returned may use it still
+        call("cuMemFree_v2", ctypes.c_uint64(address))

@@ -148,8 +148,8 @@ class StepLibrary:
             }
         except AttributeError as error:
             raise StepError(_renamed(file, prefix)) from error
-        # Libraries that were written before calls could overlap, or be timed, lack these.
-        for name in ("overlap", "why_separate", "record_times", "operator_ns"):
+        # Libraries that were written before calls could overlap, be timed or go on lack these.
+        for name in ("overlap", "why_separate", "record_times", "operator_ns", "begin"):
             if hasattr(library, f"{prefix}_{name}"):
                 self._functions[name] = getattr(library, f"{prefix}_{name}")
         for name in ("overlap", "why_separate"):
@@ -237,6 +237,30 @@ class StepLibrary:
         """Sets arguments, runs a step and reads results into arrays of the caller's, which are as
         `set_argument` and `read_result` take them. What lies on a GPU is copied there as parts of
         the step, after what others have begun to do to it: the step alone is waited for."""
+        places, _kept = self._places(arguments, results)
+        if self._functions["call"](self._step, *places):
+            self.fail()
+
+    def begin(
+        self, arguments: Mapping[int, Any], results: Mapping[int, Any]
+    ) -> tuple[int, Any] | None:
+        """The same, but where a GPU has all of the step and its results it returns when the GPU has
+        been told all of it: a CUevent that is reached when the call has ended, and what must stay
+        until then. None: it has ended."""
+        if "begin" not in self._functions:
+            self.call(arguments, results)
+            return None
+        places, kept = self._places(arguments, results)
+        end = ctypes.c_void_p()
+        failed = self._functions["begin"](self._step, *places, ctypes.byref(end))
+        if failed:
+            self.fail()
+        return (end.value, kept) if end.value else None
+
+    def _places(
+        self, arguments: Mapping[int, Any], results: Mapping[int, Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Where a call's arrays lie, and what keeps them there."""
         self._settle()
         kept, places = [], []
         for border, values in (("arguments", arguments), ("results", results)):
@@ -245,8 +269,7 @@ class StepLibrary:
                 there[index], owner = self._place(border, index, value)
                 kept.append(owner)
             places.append(there)
-        if self._functions["call"](self._step, *places):
-            self.fail()
+        return places, kept
 
     def _place(self, border: str, index: int, value: Any) -> tuple[int, Any]:
         """Where an array lies, which fits an argument (or result), and what keeps it there."""

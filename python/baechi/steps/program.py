@@ -23,6 +23,7 @@ from baechi.pictures import picture
 from baechi.pictures.picture import Picture
 from baechi.steps import memory
 from baechi.steps.first_steps import FirstSteps
+from baechi.steps.gpu_ending import Ending, Endings
 from baechi.steps.library import StepError, StepLibrary
 from baechi.steps.memory import LeastMemory, Memory
 
@@ -68,6 +69,7 @@ class Program:
         if options is not None:  # of what else is compiled of it
             self._options = dataclasses.replace(options, replan="never", step_times=None)
         self._wall_ns: list[int] = []
+        self._endings = Endings()
         self._first: FirstSteps | None = None
         self._plan: str | None = None  # what `report` says of when it was made
         if options is not None and "to_measure" in self.library.program:
@@ -164,6 +166,20 @@ class Program:
                 self.library.call(arguments, results or {})
         self._wall_ns.append(self.library.wall_ns)
 
+    def begin_step(
+        self, arguments: Mapping[int, Any], results: Mapping[int, Any], gpu: int
+    ) -> Ending | None:
+        """The same, but may return before the GPU has ended it (`StepLibrary.begin`); None: it has
+        ended. Raises the StepError of an earlier call that has failed there."""
+        self._endings.retire()
+        begun = self.library.begin(arguments, results)
+        if begun is None:
+            self._wall_ns.append(self.library.wall_ns)
+            return None
+        ending = Ending(gpu, *begun)
+        self._endings.add(ending)
+        return ending
+
     def placement(self) -> dict[str, str]:
         """The device of every operator and argument; of one stored in pieces, of each."""
         program = self.library.program
@@ -226,6 +242,12 @@ class Program:
             lines.append(f"           measured {time_text(median)} (median of {len(counted)})")
             if roofline := program.get("roofline"):
                 lines[-1] += _roofline_text(roofline, median)
+        for device in program["devices"]:
+            if estimated := device.get("graph_bytes_estimated"):
+                lines.append(
+                    f"graphs     about {_mebibytes(estimated)} MiB beside {device['name']}'s arena "
+                    f"({device['commands']} commands; an estimate, in no limit)"
+                )
         for queue in program["queues"]:
             if link := queue.get("simulated_link"):
                 ends = (program["devices"][queue[end]]["name"] for end in ("from", "to"))

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from baechi.common import users
 from baechi.importer.common.errors import ImportFailure
+from baechi.steps.program import Program
 
 
 def home(tensors: Mapping[str, torch.Tensor], whole: str = "the model") -> torch.device:
@@ -111,6 +112,19 @@ def refuse_graph(device: torch.device, graph: torch.fx.Graph) -> None:
                 f"what is compiled is on {device} and gives '{node}' on {value.device}: move it "
                 "there outside of what torch.compile compiles"
             )
+
+
+def begin_step(
+    program: Program,
+    device: torch.device,
+    arguments: Mapping[int, Any],
+    results: Mapping[int, torch.Tensor],
+) -> None:
+    """One step of tensors on a GPU, as PyTorch's own operations are: it may return before the GPU
+    has ended it, and what the current stream is told from now on comes after it."""
+    ending = program.begin_step(arguments, results, device.index or 0)
+    if ending is not None and torch.cuda.is_initialized():
+        ending.order(torch.cuda.current_stream(device).cuda_stream)
 
 
 def refuse_hosts(device: torch.device, devices: Sequence[Mapping[str, Any]]) -> None:

@@ -34,7 +34,7 @@ from baechi.torch.arrays import (
     to_torch,
 )
 from baechi.torch.bisect import Parts
-from baechi.torch.gpu import refuse_hosts, tell_of_draws
+from baechi.torch.gpu import begin_step, refuse_hosts, tell_of_draws
 from baechi.torch.graph_check import Reference, compare, with_own_memory
 
 # The name of all: torch.compile does not tell whose they are.
@@ -188,7 +188,8 @@ class GraphProgram(Compiled[Program]):
         found = {i: room(library, i, kind, self._home) for i, kind in kinds.items()}
         made = {i: tensor for i, tensor in found.items() if tensor is not None}
         if self._home.type == "cuda":
-            program.step({i: as_argument(x, library, i) for i, x in news.items()}, made)
+            given = {i: as_argument(x, library, i) for i, x in news.items()}
+            begin_step(program, self._home, given, made)
         else:
             for i, value in news.items():
                 library.set_argument(i, to_numpy(value))

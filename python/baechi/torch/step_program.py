@@ -16,7 +16,7 @@ from baechi.steps.library import TYPES
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import arrays
 from baechi.torch.arrays import as_argument, check_flags, check_indices, give, write
-from baechi.torch.gpu import refuse_hosts
+from baechi.torch.gpu import begin_step, refuse_hosts
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State, check_apart
@@ -61,7 +61,7 @@ class StepProgram(Program):
         try:
             if self._made:
                 arguments = {i: as_argument(value, self.library, i) for i, value in given.items()}
-                self.step(arguments, self._made)
+                begin_step(self, self._device, arguments, self._made)
             else:
                 for index, value in given.items():
                     give(value, self.library, index)

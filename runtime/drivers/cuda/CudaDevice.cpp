@@ -39,7 +39,7 @@ static bool isOn(const char *variable, bool otherwise) {
 }
 
 CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, Share share)
-    : arenaBytes(device.arenaBytes), entry(entry), share(share),
+    : arenaBytes(device.arenaBytes), entry(entry), share(std::move(share)),
       blocking(isOn("BAECHI_CUDA_BLOCKING", false)),
       ranges(isOn("BAECHI_NVTX", false) ? std::make_unique<Ranges>(device)
                                         : nullptr),
@@ -67,7 +67,7 @@ CudaDevice::~CudaDevice() {
     for (Event event : *events)
       if (event)
         functions->eventDestroy(event);
-  for (Event event : {origin.event, finish})
+  for (Event event : {origin.event, finish, laterEnd})
     if (event)
       functions->eventDestroy(event);
   replay.close();
@@ -111,6 +111,26 @@ Expected<bool> CudaDevice::reach(const CudaDevice &peer) {
   }
 }
 
+Error CudaDevice::checkShared(int gpus) const {
+  int64_t together = 0;
+  int32_t devices = 0;
+  for (size_t i = 0; i < share.arenas.size(); ++i)
+    if (gpuOf({int32_t(i), share.count, {}}, gpus) == ordinal) {
+      together += share.arenas[i];
+      ++devices;
+    }
+  size_t free = 0, total = 0;
+  if (devices < 2 || functions->memGetInfo(&free, &total) != success ||
+      together <= int64_t(total))
+    return Error();
+  return Error("the " + std::to_string(devices) +
+               " devices of the program on this GPU need arenas of " +
+               std::to_string(together) + " bytes together, and it has " +
+               std::to_string(total) +
+               ": lower their limits (--machine=cuda:N@SIZE), or let fewer "
+               "share it");
+}
+
 Error CudaDevice::start() {
   Expected<const Api *> loaded = loadApi();
   if (!loaded)
@@ -132,6 +152,8 @@ Error CudaDevice::start() {
                                      "the GPU cannot be opened"))
     return error;
   if (Error error = functions->error(select(), "the GPU cannot be selected"))
+    return error;
+  if (Error error = checkShared(*count))
     return error;
   if (arenaBytes > 0) {
     Result allocated = functions->memAlloc(&arena, size_t(arenaBytes));
@@ -268,6 +290,14 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
   repeats = false;
   Problem lendsIn = moveLent(/*in=*/true);
   int32_t code = lendsIn ? fail(lendsIn) : compute(*deviceContext);
+
+  if (endsLater && code == 0 && !exchange.aborted() &&
+      !exchange.keepsTimeline()) {
+    code = giveResultsLater(*deviceContext);
+    if (code == 0 && replays && replay.takeNews())
+      overhead.look(*functions, context);
+    return code;
+  }
 
   // Also after a failure: nothing may run on when the step has ended.
   if (Problem problem = drain("the device failed (to learn in which operator, "

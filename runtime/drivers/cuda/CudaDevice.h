@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace baechi::runtime::cuda {
@@ -47,7 +48,16 @@ public:
   Error read(int64_t offset, void *data, size_t bytes) const override;
   /// Takes memory of its GPU.
   Expected<bool> lend(const CallerMemory &memory) override;
-  void forgetLent() override { lent.clear(); }
+  void forgetLent() override {
+    lent.clear();
+    endsLater = false;
+  }
+  /// Marks of times are read at the end of a step.
+  bool endLater() override {
+    endsLater = !blocking && !repeater;
+    return endsLater;
+  }
+  void *takeEnd() override { return std::exchange(laterEnd, nullptr); }
   Expected<std::unique_ptr<Mover>>
   connect(Driver &other, bool otherSends,
           const std::vector<MessageInfo> &messages) override;
@@ -121,6 +131,9 @@ private:
   Problem markEnd(int32_t op, bool timed);
   void recordTimes(baechi_context &context) const;
   Result clearArena() const;
+  /// An error where the arenas of all devices of the program on this GPU, of
+  /// whatever process, are more than the GPU has.
+  Error checkShared(int gpus) const;
   /// Copies between the arena, at `offset`, and the caller's memory, which may
   /// be this GPU's, too, as the tensors of other code are: then nothing goes
   /// through the host.
@@ -133,6 +146,9 @@ private:
   int32_t compute(baechi_context &context);
   /// Copies results to where the caller lends memory for them, and waits.
   int32_t giveResults(baechi_context &context);
+  /// Tells the stream the same, and whoever works on the legacy stream to wait
+  /// for it; does not wait.
+  int32_t giveResultsLater(baechi_context &context);
 
   const int64_t arenaBytes;
   const Entry entry;
@@ -170,6 +186,9 @@ private:
   std::map<DevicePointer, Constant> constants;
   /// Of the next step.
   std::vector<CallerMemory> lent;
+  /// The next step is not waited for; and where that one ends.
+  bool endsLater = false;
+  Event laterEnd = nullptr;
   Replay replay;
   /// Null: operators are not repeated.
   std::unique_ptr<Repeater> repeater;

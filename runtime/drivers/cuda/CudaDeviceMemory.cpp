@@ -120,6 +120,30 @@ int32_t CudaDevice::giveResults(baechi_context &deviceContext) {
                  : 0;
 }
 
+/// The event is reached when the caller's memory is the caller's again. What
+/// fails on the way is the event's and every later call's to tell.
+int32_t CudaDevice::giveResultsLater(baechi_context &deviceContext) {
+  const char *const what = "the step's end cannot be marked";
+  Event end = nullptr;
+  Problem problem = moveLent(/*in=*/false);
+  if (!problem)
+    problem = check(functions->eventCreate(&end, eventDisableTiming), what);
+  if (!problem)
+    problem = check(functions->eventRecord(end, stream), what);
+  if (!problem)
+    problem = check(functions->streamWait(legacyStream, end, 0), what);
+  if (!problem) {
+    laterEnd = end;
+    return 0;
+  }
+  // The caller will have its memory back.
+  static_cast<void>(drain(what));
+  if (end)
+    functions->eventDestroy(end);
+  return deviceContext.exchange.fail(deviceContext,
+                                     {problem.reason, problem.detail});
+}
+
 Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
                            bool in) const {
   auto there = reinterpret_cast<DevicePointer>(memory);

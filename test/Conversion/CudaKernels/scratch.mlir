@@ -15,6 +15,7 @@ func.func @step(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> {
 
 // CHECK: func.func private @workspace
 // CHECK-SAME: baechi.cuda_blocks = 1 : i64
+// CHECK-SAME: baechi.cuda_commands = 1 : i64
 // CHECK-SAME: baechi.kernel_scratch = 832
 func.func private @workspace(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 640>} {
   %zero = arith.constant 0.0 : f32
@@ -48,4 +49,17 @@ func.func private @rows(%a: tensor<40x256xf32>) -> tensor<40x256xf32> attributes
   %e = tensor.empty() : tensor<40x256xf32>
   %r = linalg.exp ins(%a : tensor<40x256xf32>) outs(%e : tensor<40x256xf32>) -> tensor<40x256xf32>
   return %r : tensor<40x256xf32>
+}
+
+// What it starts from, its parts, and the sum of these.
+// CHECK: func.func private @split
+// CHECK-SAME: baechi.cuda_commands = 3 : i64
+func.func private @split(%x: tensor<65536xf32>, %s: tensor<f32>) -> tensor<f32> attributes {baechi.kernel} {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : tensor<65536xf32>) outs(%s : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %out, %in : f32
+    linalg.yield %a : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
 }

@@ -54,6 +54,8 @@ int fakeCudaLongestChain() { return steer<int>("fakeCudaLongestChain"); }
 void fakeCudaFail(const char *function) {
   steer<void, const char *>("fakeCudaFail", function);
 }
+void fakeCudaHold() { steer<void>("fakeCudaHold"); }
+void fakeCudaBreak() { steer<void>("fakeCudaBreak"); }
 void fakeCudaRelease() { steer<void>("fakeCudaRelease"); }
 const char *fakeNcclLog() { return steer<const char *>("fakeNcclLog"); }
 const char *fakeNvtxRanges() { return steer<const char *>("fakeNvtxRanges"); }

@@ -52,6 +52,18 @@ void fakeCudaFail(const char *function) {
 
 void fakeCudaRelease() { Engine::get().release(); }
 
+void fakeCudaHold() {
+  Engine &engine = Engine::get();
+  std::lock_guard<std::mutex> guard(engine.mutex);
+  engine.hanging = true;
+}
+
+void fakeCudaBreak() {
+  Engine &engine = Engine::get();
+  std::lock_guard<std::mutex> guard(engine.mutex);
+  engine.contextOf(0)->broken = illegalAddress;
+}
+
 const char *fakeCudaMisuse() {
   static std::string text;
   Engine &engine = Engine::get();
@@ -201,6 +213,8 @@ int cuStreamQuery(FakeStream *stream) {
 }
 int cuStreamWaitEvent(FakeStream *stream, FakeEvent *event, unsigned) {
   return call("cuStreamWaitEvent", true, [&](Engine &engine) {
+    if (!stream && Engine::current) // CUDA's name for the legacy stream
+      stream = &engine.legacyOf(*Engine::current);
     if (!isAlive(engine, stream) || !isAlive(engine, event))
       return misuse(engine, "cuStreamWaitEvent with a dead stream or event",
                     invalidHandle);
@@ -223,15 +237,12 @@ int cuEventDestroy_v2(FakeEvent *event) {
   return call("cuEventDestroy", false, [&](Engine &engine) {
     if (!engine.events.erase(event))
       return misuse(engine, "an event is destroyed twice", invalidHandle);
-    if (event->reached < event->asked) {
-      engine.retired.emplace_back(event);
-      return event->context->broken
-                 ? success
-                 : misuse(engine, "an event is destroyed that is not reached",
-                          success);
-    }
-    delete event;
-    return success;
+    // Streams may wait for it, which does not end with its name.
+    engine.retired.emplace_back(event);
+    return event->reached >= event->asked || event->context->broken
+               ? success
+               : misuse(engine, "an event is destroyed that is not reached",
+                        success);
   });
 }
 int cuEventRecord(FakeEvent *event, FakeStream *stream) {

@@ -107,8 +107,13 @@ int fakeCudaGraphLaunches();
 int fakeCudaLongestChain();
 /// From now on each call of that function fails, of none where it is null.
 void fakeCudaFail(const char *function);
-/// Lets a hanging launch end.
+/// From now on no stream goes on.
+void fakeCudaHold();
+/// Lets a hanging launch end, and streams go on.
 void fakeCudaRelease();
+/// The first GPU's context fails from now on, as after a kernel that used a
+/// wrong address.
+void fakeCudaBreak();
 /// What NCCL was called for since the last reset: a line a group, "RANK: > PEER
 /// BYTES" for each send and "< PEER BYTES" for each receive. Stands until the
 /// next call.

@@ -39,6 +39,7 @@ void Engine::reset(const FakeOptions &given) {
   calls = loads = launches = graphLaunches = longestChain = 0;
   for (const auto &context : contexts) {
     context->peers.clear();
+    context->broken = 0;
     context->legacy = nullptr; // deleted with the others
   }
   for (FakeStream *stream : streams)

@@ -29,17 +29,6 @@ int timesIn(Value value, BlockArgument sum) {
              : 0;
 }
 
-/// Whether every result is one sum in single precision.
-bool isSum(linalg::GenericOp op) {
-  Operation *end = op.getBody()->getTerminator();
-  for (auto [sum, yielded] :
-       llvm::zip_equal(op.getRegionOutputArgs(), end->getOperands()))
-    if (!sum.getType().isF32() || !sum.hasOneUse() ||
-        timesIn(yielded, sum) != 1)
-      return false;
-  return true;
-}
-
 class BlockSums {
 public:
   BlockSums(RewriterBase &builder, linalg::GenericOp op)
@@ -78,6 +67,16 @@ private:
 };
 } // namespace
 
+bool baechi::addsUp(linalg::GenericOp op) {
+  Operation *end = op.getBody()->getTerminator();
+  for (auto [sum, yielded] :
+       llvm::zip_equal(op.getRegionOutputArgs(), end->getOperands()))
+    if (!sum.getType().isF32() || !sum.hasOneUse() ||
+        timesIn(yielded, sum) != 1)
+      return false;
+  return true;
+}
+
 /// Whether a loop is a dimension of the operands as it is: not so that of a
 /// window.
 bool BlockSums::canBeCut(size_t loop) {
@@ -91,7 +90,7 @@ bool BlockSums::canBeCut(size_t loop) {
 bool BlockSums::plan() {
   if (op.getNumReductionLoops() == 0 || !op.hasPureBufferSemantics() ||
       llvm::is_contained(ranges, ShapedType::kDynamic) ||
-      llvm::is_contained(ranges, 0) || !isSum(op))
+      llvm::is_contained(ranges, 0) || !addsUp(op))
     return false;
   int64_t most = isReduction(ranges.size() - 1) ? kInLanes : kInTurn;
   int64_t terms = 1, inAll = 1; // of a block

@@ -17,6 +17,9 @@ namespace baechi {
 /// (docs/memory.md, "Cut into pieces").
 inline constexpr int64_t kShortSum = 32768;
 
+/// Whether every result of \p op is one sum in single precision.
+bool addsUp(mlir::linalg::GenericOp op);
+
 /// Lets a long sum of \p op, on buffers in single precision, run in blocks,
 /// which are added up in double precision: terms that are added one after the
 /// other are rounded to what has been added up by then (Higham, "Accuracy and

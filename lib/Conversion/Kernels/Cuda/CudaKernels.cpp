@@ -213,6 +213,19 @@ static int64_t blocksOfLaunches(Operation *function) {
   return most;
 }
 
+static int64_t commandsOf(Operation *function) {
+  int64_t commands = 0;
+  function->walk([&](Operation *op) {
+    auto call = dyn_cast<CallOpInterface>(op);
+    auto callee = call ? dyn_cast<SymbolRefAttr>(call.getCallableForCallee())
+                       : SymbolRefAttr();
+    commands += isa<gpu::LaunchOp>(op) ||
+                (callee && callee.getLeafReference().strref().starts_with(
+                               "baechi_cuda_"));
+  });
+  return commands;
+}
+
 FailureOr<CudaNeeds> baechi::cudaNeedsOf(ModuleOp module) {
   loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
@@ -222,9 +235,11 @@ FailureOr<CudaNeeds> baechi::cudaNeedsOf(ModuleOp module) {
   CudaNeeds needs;
   for (func::FuncOp kernel : kernels) {
     StringRef name = kernel.getSymName();
-    needs[name] = {scratchOf(**mapped, name),
-                   std::max(blocksOfLibrary(kernel),
-                            blocksOfLaunches((*mapped)->lookupSymbol(name)))};
+    Operation *function = (*mapped)->lookupSymbol(name);
+    needs[name] = {
+        scratchOf(**mapped, name),
+        std::max(blocksOfLibrary(kernel), blocksOfLaunches(function)),
+        commandsOf(function)};
   }
   return needs;
 }
@@ -241,6 +256,7 @@ void baechi::annotateCudaNeeds(ModuleOp module, const CudaNeeds &needs) {
                     builder.getI64IntegerAttr(scratch));
     if (need.blocks > 0)
       kernel->setAttr(kCudaBlocks, builder.getI64IntegerAttr(need.blocks));
+    kernel->setAttr(kCudaCommands, builder.getI64IntegerAttr(need.commands));
   }
   raiseScratchOfCosts(module);
 }

@@ -41,6 +41,7 @@ SumShares shareSums(const LoopOrder &order, bool canSplit) {
         std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(wanted), 1, most);
   }
   shares.outputs = kBlockThreads / shares.lanes;
+  shares.termsOfLane = llvm::divideCeil(order.terms, shares.lanes);
   return shares;
 }
 
@@ -51,9 +52,8 @@ SmallVector<Value> zeros(LaunchCode &code, const LoopOrder &order) {
 /// A block for a part of the terms, and sums of its own for each; then the
 /// parts are added up in their order.
 void launchSplitSums(OpBuilder &builder, linalg::GenericOp op,
-                     const LoopOrder &order, const SumShares &shares,
-                     int64_t parts, const StartValues &starts,
-                     Executor executor) {
+                     const LoopOrder &order, SumShares shares, int64_t parts,
+                     const StartValues &starts, Executor executor) {
   Location loc = op.getLoc();
   SmallVector<Operation *> combiner = combiners(op);
   SmallVector<Value> partial;
@@ -65,6 +65,7 @@ void launchSplitSums(OpBuilder &builder, linalg::GenericOp op,
   }
   int64_t groups = llvm::divideCeil(order.outputs, shares.outputs);
   int64_t termsOfPart = llvm::divideCeil(order.terms, parts);
+  shares.termsOfLane = llvm::divideCeil(termsOfPart, shares.lanes);
   LaunchCode first(builder, loc, executor, groups * parts, kBlockThreads);
   Value part = first.div(first.block, groups);
   Value from = first.mul(part, termsOfPart);
@@ -86,6 +87,7 @@ void launchSplitSums(OpBuilder &builder, linalg::GenericOp op,
       });
   first.finish();
 
+  bool isLong = isLongSum(op, order);
   int64_t threads = threadsFor(order.outputs);
   LaunchCode last(builder, loc, executor,
                   llvm::divideCeil(order.outputs, threads), threads);
@@ -95,9 +97,11 @@ void launchSplitSums(OpBuilder &builder, linalg::GenericOp op,
       SmallVector<Value> at =
           joinIndices(order, last.delinearize(output, order.parallelSizes),
                       zeros(last, order));
-      auto loop =
-          scf::ForOp::create(builder, loc, last.index(0), last.index(parts),
-                             last.index(1), startValues(last, op, at, starts));
+      SmallVector<Value> start = startValues(last, op, at, starts);
+      if (isLong)
+        start = inPrecision(last, builder.getF64Type(), start);
+      auto loop = scf::ForOp::create(builder, loc, last.index(0),
+                                     last.index(parts), last.index(1), start);
       {
         OpBuilder::InsertionGuard guard(builder);
         builder.setInsertionPointToStart(loop.getBody());
@@ -107,11 +111,19 @@ void launchSplitSums(OpBuilder &builder, linalg::GenericOp op,
           Value term = memref::LoadOp::create(
               builder, loc, last.value(buffer),
               ValueRange{loop.getInductionVar(), output});
-          sums.push_back(combine(last, op, held, term));
+          if (isLong)
+            sums.push_back(arith::AddFOp::create(
+                builder, loc, held,
+                inPrecision(last, builder.getF64Type(), term)));
+          else
+            sums.push_back(combine(last, op, held, term));
         }
         scf::YieldOp::create(builder, loc, sums);
       }
-      storeResults(last, op, at, loop.getResults());
+      storeResults(
+          last, op, at,
+          isLong ? inPrecision(last, builder.getF32Type(), loop.getResults())
+                 : SmallVector<Value>(loop.getResults()));
     });
   });
   last.finish();

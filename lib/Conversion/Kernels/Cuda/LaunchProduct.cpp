@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Common/BlockSums.h"
 #include "Common/PointerCode.h"
 #include "Mapping.h"
 #include "Products.h"
@@ -30,6 +31,9 @@ namespace {
 /// kSide apart in both directions.
 constexpr int64_t kSide = 16, kMostPerThread = 4, kSlice = 16;
 constexpr int64_t kManyBlocks = 264;
+/// Slices of a long sum that a thread adds up in single precision: their sums
+/// are added up in double precision (see Common/BlockSums.h).
+constexpr int64_t kSlicesOfBlock = 64;
 
 int64_t sizeOf(const ProductLoops &loops) {
   int64_t size = 1;
@@ -61,6 +65,7 @@ struct Tiling {
   int64_t tileM() const { return kSide * ofRow; }
   int64_t tileN() const { return kSide * ofColumn; }
   int64_t elements() const { return batches * m * n; }
+  bool isLong() const { return k > kShortSum; }
 };
 
 Tiling planTiling(const StridedProduct &product) {
@@ -229,10 +234,15 @@ void Emitter::launchTiles(const ProductOperands &operands, Value result,
                           Value partial) {
   LaunchCode code(builder, loc, executor,
                   t.tilesM * t.tilesN * t.batches * t.parts, kBlockThreads);
-  Type f32 = builder.getF32Type();
+  FloatType f32 = builder.getF32Type(), f64 = builder.getF64Type();
   Value tileA = code.shared(MemRefType::get({kSlice, t.tileM()}, f32));
   Value tileB = code.shared(MemRefType::get({kSlice, t.tileN()}, f32));
-  auto sums = code.privateValues(f32, t.ofRow * t.ofColumn);
+  const int64_t count = t.ofRow * t.ofColumn;
+  auto sums = code.privateValues(f32, count);
+  // Of the blocks so far, where there are several.
+  std::optional<LaunchCode::Private> totals;
+  if (t.isLong() && t.slices > kSlicesOfBlock)
+    totals = code.privateValues(f64, count);
   SmallVector<Value> block =
       code.delinearize(code.block, {t.parts, t.batches, t.tilesM, t.tilesN});
   Value part = block[0], batch = block[1];
@@ -243,8 +253,11 @@ void Emitter::launchTiles(const ProductOperands &operands, Value result,
       code.add(firstTerm, code.index(t.slices * kSlice)), code.index(t.k));
 
   code.section([&](Value thread) {
-    for (int64_t i = 0; i < t.ofRow * t.ofColumn; ++i)
+    for (int64_t i = 0; i < count; ++i) {
       code.store(emit.f32(0), sums, thread, i);
+      if (totals)
+        code.store(inPrecision(code, f64, emit.f32(0)), *totals, thread, i);
+    }
   });
   for (const ProductFactors &factors : operands.factors) {
     Value a = emit.at(
@@ -253,19 +266,38 @@ void Emitter::launchTiles(const ProductOperands &operands, Value result,
     Value b = emit.at(
         emit.at(function.getArgument(factors.argumentB), factors.offsetB),
         offsetOf(code, batch, t.batch, &ProductLoop::b));
-    code.loop(firstTerm, lastTerm, code.index(kSlice), [&](Value term) {
-      code.section([&](Value thread) {
-        fetch(code, thread, tileA, t.tileM(), t.rowsOfAFast, firstRow, t.m,
-              term, lastTerm, t.rows, &ProductLoop::a, a);
-        fetch(code, thread, tileB, t.tileN(), t.columnsOfBFast, firstColumn,
-              t.n, term, lastTerm, t.columns, &ProductLoop::b, b);
+    auto addSlices = [&](Value from, Value to) {
+      code.loop(from, to, code.index(kSlice), [&](Value term) {
+        code.section([&](Value thread) {
+          fetch(code, thread, tileA, t.tileM(), t.rowsOfAFast, firstRow, t.m,
+                term, lastTerm, t.rows, &ProductLoop::a, a);
+          fetch(code, thread, tileB, t.tileN(), t.columnsOfBFast, firstColumn,
+                t.n, term, lastTerm, t.columns, &ProductLoop::b, b);
+        });
+        code.section(
+            [&](Value thread) { multiply(code, thread, tileA, tileB, sums); });
       });
-      code.section(
-          [&](Value thread) { multiply(code, thread, tileA, tileB, sums); });
+    };
+    if (!totals) {
+      addSlices(firstTerm, lastTerm);
+      continue;
+    }
+    Value size = code.index(kSlicesOfBlock * kSlice);
+    code.loop(firstTerm, lastTerm, size, [&](Value term) {
+      addSlices(term, code.minimum(code.add(term, size), lastTerm));
+      code.proceed([&](Value thread) {
+        for (int64_t i = 0; i < count; ++i) {
+          Value sum = inPrecision(code, f64, code.load(sums, thread, i));
+          sum = arith::AddFOp::create(builder, loc,
+                                      code.load(*totals, thread, i), sum);
+          code.store(sum, *totals, thread, i);
+          code.store(emit.f32(0), sums, thread, i);
+        }
+      });
     });
   }
   code.section([&](Value thread) {
-    for (int64_t i = 0; i < t.ofRow * t.ofColumn; ++i) {
+    for (int64_t i = 0; i < count; ++i) {
       Value row = code.add(code.div(thread, kSide), firstRow);
       Value column = code.add(code.rem(thread, kSide), firstColumn);
       row = code.add(row, code.index(i / t.ofColumn * kSide));
@@ -274,7 +306,8 @@ void Emitter::launchTiles(const ProductOperands &operands, Value result,
           arith::AndIOp::create(builder, loc, code.less(row, code.index(t.m)),
                                 code.less(column, code.index(t.n)));
       code.when(inside, [&] {
-        Value sum = code.load(sums, thread, i);
+        Value sum =
+            inPrecision(code, f32, code.load(totals.value_or(sums), thread, i));
         if (partial) {
           Value at = code.add(code.mul(part, t.batches), batch);
           at = code.add(code.mul(at, t.m), row);
@@ -300,7 +333,8 @@ void Emitter::launchTiles(const ProductOperands &operands, Value result,
 /// Adds up the parts of the sums, in their order.
 void Emitter::launchAddition(const ProductOperands &operands, Value result,
                              Value partial) {
-  Type f32 = builder.getF32Type();
+  FloatType f32 = builder.getF32Type();
+  FloatType precision = t.isLong() ? builder.getF64Type() : f32;
   int64_t elements = t.elements();
   LaunchCode code(builder, loc, executor,
                   llvm::divideCeil(elements, kBlockThreads), kBlockThreads);
@@ -317,6 +351,7 @@ void Emitter::launchAddition(const ProductOperands &operands, Value result,
       Value start = operands.startsFromZero()
                         ? emit.f32(0)
                         : Value(LLVM::LoadOp::create(builder, loc, f32, place));
+      start = inPrecision(code, precision, start);
       auto loop = scf::ForOp::create(builder, loc, code.index(0),
                                      code.index(t.parts), code.index(1), start);
       {
@@ -329,10 +364,12 @@ void Emitter::launchAddition(const ProductOperands &operands, Value result,
         Value term =
             LLVM::LoadOp::create(builder, loc, f32, emit.at(partial, from));
         Value sum =
-            arith::AddFOp::create(builder, loc, loop.getRegionIterArg(0), term);
+            arith::AddFOp::create(builder, loc, loop.getRegionIterArg(0),
+                                  inPrecision(code, precision, term));
         scf::YieldOp::create(builder, loc, sum);
       }
-      LLVM::StoreOp::create(builder, loc, loop.getResult(0), place);
+      LLVM::StoreOp::create(builder, loc,
+                            inPrecision(code, f32, loop.getResult(0)), place);
     });
   });
   code.finish();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LinalgCode.h"
+#include "Common/BlockSums.h"
 #include "Common/Strides.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -183,4 +184,23 @@ Value baechi::combine(LaunchCode &code, Operation *combiner, Value a, Value b) {
   operands.map(combiner->getOperand(0), a);
   operands.map(combiner->getOperand(1), b);
   return code.builder.clone(*combiner, operands)->getResult(0);
+}
+
+bool baechi::isLongSum(linalg::GenericOp op, const LoopOrder &order) {
+  return order.terms > kShortSum && addsUp(op);
+}
+
+Value baechi::inPrecision(LaunchCode &code, FloatType type, Value value) {
+  unsigned has = value.getType().getIntOrFloatBitWidth();
+  if (has == type.getWidth())
+    return value;
+  if (has < type.getWidth())
+    return arith::ExtFOp::create(code.builder, code.loc, type, value);
+  return arith::TruncFOp::create(code.builder, code.loc, type, value);
+}
+
+SmallVector<Value> baechi::inPrecision(LaunchCode &code, FloatType type,
+                                       ValueRange values) {
+  return llvm::map_to_vector(
+      values, [&](Value value) { return inPrecision(code, type, value); });
 }

@@ -64,6 +64,16 @@ llvm::SmallVector<mlir::Value> joinIndices(const LoopOrder &order,
                                            mlir::ValueRange parallel,
                                            mlir::ValueRange sums);
 
+/// Whether `op` is a sum in single precision of so many terms that adding them
+/// one after the other would tell (kShortSum).
+bool isLongSum(mlir::linalg::GenericOp op, const LoopOrder &order);
+
+/// A sum in another precision, or as it is where it has that.
+mlir::Value inPrecision(LaunchCode &code, mlir::FloatType type,
+                        mlir::Value value);
+llvm::SmallVector<mlir::Value>
+inPrecision(LaunchCode &code, mlir::FloatType type, mlir::ValueRange values);
+
 /// Code by which the threads of one block execute `op`.
 void executeInBlock(LaunchCode &code, mlir::linalg::GenericOp op,
                     const StartValues &starts);
@@ -73,6 +83,8 @@ struct SumShares {
   /// Threads that add up one output, a power of two; and outputs that a block's
   /// threads work on side by side.
   int64_t lanes = 1, outputs = 1;
+  /// Terms that a lane adds up, at most.
+  int64_t termsOfLane = 1;
   /// Neighbouring threads have neighbouring terms, not outputs.
   bool lanesAreNeighbours = false;
 };

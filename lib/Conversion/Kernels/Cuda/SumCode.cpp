@@ -15,8 +15,12 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
+/// Terms that a thread of a long sum adds up in single precision: no more than
+/// some hundred roundings.
+constexpr int64_t kTermsOfBlock = 256;
+
 /// The loop of a thread over its terms of an output.
-SmallVector<Value> sumTerms(LaunchCode &code, linalg::GenericOp op,
+SmallVector<Value> addTerms(LaunchCode &code, linalg::GenericOp op,
                             const LoopOrder &order, ValueRange output,
                             Value from, Value to, int64_t step,
                             ValueRange start) {
@@ -31,6 +35,40 @@ SmallVector<Value> sumTerms(LaunchCode &code, linalg::GenericOp op,
                                      loop.getRegionIterArgs());
   scf::YieldOp::create(builder, code.loc, sums);
   return loop.getResults();
+}
+
+/// The same, of long sums in blocks that are added up in double precision: what
+/// is added one after the other is rounded to what has been added up by then
+/// (see Common/BlockSums.h). `most`: terms of the thread.
+SmallVector<Value> sumTerms(LaunchCode &code, linalg::GenericOp op,
+                            const LoopOrder &order, ValueRange output,
+                            Value from, Value to, int64_t step, int64_t most,
+                            ValueRange start) {
+  if (most <= kTermsOfBlock || !isLongSum(op, order))
+    return addTerms(code, op, order, output, from, to, step, start);
+  OpBuilder &builder = code.builder;
+  Value stride = code.index(step * kTermsOfBlock);
+  auto loop =
+      scf::ForOp::create(builder, code.loc, from, to, stride,
+                         inPrecision(code, builder.getF64Type(), start));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value first = loop.getInductionVar();
+    Value none = arith::ConstantOp::create(builder, code.loc,
+                                           builder.getF32FloatAttr(-0.0f));
+    SmallVector<Value> block =
+        addTerms(code, op, order, output, first,
+                 code.minimum(code.add(first, stride), to), step,
+                 SmallVector<Value>(start.size(), none));
+    SmallVector<Value> sums;
+    for (auto [sum, part] :
+         llvm::zip_equal(loop.getRegionIterArgs(),
+                         inPrecision(code, builder.getF64Type(), block)))
+      sums.push_back(arith::AddFOp::create(builder, code.loc, sum, part));
+    scf::YieldOp::create(builder, code.loc, sums);
+  }
+  return inPrecision(code, builder.getF32Type(), loop.getResults());
 }
 
 /// The sum's neutral elements.
@@ -159,7 +197,8 @@ void baechi::sumOutputs(
       code.when(code.less(mine, outputs), [&] {
         SmallVector<Value> at = code.delinearize(output, order.parallelSizes);
         finish(output, at,
-               sumTerms(code, op, order, at, from, to, 1, start(at)));
+               sumTerms(code, op, order, at, from, to, 1, shares.termsOfLane,
+                        start(at)));
       });
     });
     return;
@@ -174,13 +213,14 @@ void baechi::sumOutputs(
   };
   code.section([&](Value thread) {
     Place place = placeOf(code, shares, thread);
-    lanes.keep(
-        thread, isMine(place, shares.lanes), neutral(code, combiner), [&] {
-          SmallVector<Value> at = code.delinearize(
-              code.add(firstOutput, place.output), order.parallelSizes);
-          return sumTerms(code, op, order, at, code.add(from, place.lane), to,
-                          shares.lanes, neutral(code, combiner));
-        });
+    lanes.keep(thread, isMine(place, shares.lanes), neutral(code, combiner),
+               [&] {
+                 SmallVector<Value> at = code.delinearize(
+                     code.add(firstOutput, place.output), order.parallelSizes);
+                 return sumTerms(code, op, order, at,
+                                 code.add(from, place.lane), to, shares.lanes,
+                                 shares.termsOfLane, neutral(code, combiner));
+               });
   });
   auto combineAll = [&](ValueRange mine, ValueRange others) {
     SmallVector<Value> sums;
@@ -230,7 +270,7 @@ void baechi::selectOutputs(
       Value from = code.mul(place.lane, terms);
       Value to = code.minimum(code.add(from, code.index(terms)),
                               code.index(order.terms));
-      return sumTerms(code, op, order, at, from, to, 1, start(at));
+      return addTerms(code, op, order, at, from, to, 1, start(at));
     });
   });
   auto choose = [&](ValueRange mine, ValueRange others) {
@@ -316,6 +356,7 @@ void baechi::executeInBlock(LaunchCode &code, linalg::GenericOp op,
         most, llvm::bit_ceil<uint64_t>(llvm::divideCeil(order.terms, 2)));
   }
   shares.outputs = code.threads / shares.lanes;
+  shares.termsOfLane = llvm::divideCeil(order.terms, shares.lanes);
   auto pointOf = [&](ValueRange output) {
     SmallVector<Value> none(order.sums.size(), code.index(0));
     return joinIndices(order, output, none);

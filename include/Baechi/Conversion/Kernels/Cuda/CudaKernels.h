@@ -20,7 +20,7 @@
 namespace baechi {
 
 /// Grows with every change of the code that kernels become.
-constexpr int kCudaCodeVersion = 8;
+constexpr int kCudaCodeVersion = 9;
 
 /// What the host function of kernel NAME is called, after NAME.
 constexpr llvm::StringLiteral kCudaKernelSuffix = "__cuda";
@@ -92,6 +92,8 @@ struct CudaNeed {
   /// Blocks of its largest launch; of a library's calls, as if their tiles had
   /// 32 rows and columns.
   int64_t blocks = 0;
+  /// Launches, and calls of libraries.
+  int64_t commands = 0;
 };
 /// By the kernels' names.
 using CudaNeeds = llvm::StringMap<CudaNeed>;
@@ -100,10 +102,10 @@ using CudaNeeds = llvm::StringMap<CudaNeed>;
 /// device to find out: ask once.
 mlir::FailureOr<CudaNeeds> cudaNeedsOf(mlir::ModuleOp module);
 
-/// Writes `baechi.kernel_scratch` and `baechi.cuda_blocks` on every kernel of
-/// `module`, all of them in `needs`. Scratch is that, or what stands there if
-/// it is more: code for another kind of device may need it. Costs of operators
-/// that call it count no less.
+/// Writes `baechi.kernel_scratch`, `baechi.cuda_blocks` and
+/// `baechi.cuda_commands` on every kernel of `module`, all of them in `needs`.
+/// Scratch is that, or what stands there if it is more: code for another kind
+/// of device may need it. Costs of operators that call it count no less.
 void annotateCudaNeeds(mlir::ModuleOp module, const CudaNeeds &needs);
 
 /// Replaces every kernel of `module` by an `llvm.func`
