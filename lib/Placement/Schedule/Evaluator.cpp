@@ -342,7 +342,6 @@ template <LinkModel linkModel> int64_t Evaluator::simulate(int64_t cutoff) {
         int32_t node = byRank[ready[d].takeSmallest()];
         if (now > cutoff - tail[node] || now > cutoff - workLeft[d])
           return never;
-        ++started;
         if (isLarge) {
           fetchUsers(node);
           if (!ready[d].empty())
@@ -354,8 +353,6 @@ template <LinkModel linkModel> int64_t Evaluator::simulate(int64_t cutoff) {
         nodeEnds[d] = now + ns;
         if (record)
           record->start[modelNode[node]] = now;
-      } else if (nodeEnds[d] == never && now > cutoff - workLeft[d]) {
-        return never; // it idles, and has no time left to
       }
       next = std::min(next, nodeEnds[d]);
     }
@@ -382,9 +379,7 @@ int64_t Evaluator::run(std::span<const int32_t> device,
                        Schedule *recordTo) {
   record = recordTo;
   int64_t makespan = never;
-  started = 0;
-  isPrepared = prepare(device, offset, cutoff);
-  if (isPrepared)
+  if (prepare(device, offset, cutoff))
     switch (model.machine->linkModel) {
     case LinkModel::Unlimited:
       makespan = simulate<LinkModel::Unlimited>(cutoff);
@@ -404,12 +399,4 @@ int64_t Evaluator::run(std::span<const int32_t> device,
   if (record)
     record->makespan = makespan;
   return makespan;
-}
-
-double Evaluator::share() const {
-  // Tails and ranks are about as much as half of the simulation.
-  constexpr double preparing = 0.35, givenUp = 0.2;
-  if (!isPrepared)
-    return givenUp;
-  return preparing + (1 - preparing) * started / std::max(nodes, 1);
 }

@@ -32,9 +32,6 @@ public:
   /// the longest path to the end plus \p offset, in ns (empty: zeros).
   int64_t run(std::span<const int32_t> device, std::span<const int64_t> offset,
               int64_t cutoff, Schedule *record = nullptr);
-  /// Of the last run: about the share of a whole schedule's work that it took
-  /// until it was finished or given up.
-  double share() const;
 
 private:
   static constexpr int radixBits = 11, radix = 1 << radixBits;
@@ -133,8 +130,6 @@ private:
   std::vector<int32_t> wanting;
   int64_t now = 0;
   bool requested = false;
-  bool isPrepared = false;
-  int32_t started = 0; ///< nodes
   Schedule *record = nullptr;
 };
 

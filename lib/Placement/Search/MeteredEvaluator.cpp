@@ -1,4 +1,5 @@
-//===- MeteredEvaluator.cpp - What an assignment is worth -------*- C++ -*-===//
+//===- MeteredEvaluator.cpp - What an assignment is worth ------------------*-
+// C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -70,8 +71,8 @@ int64_t MeteredEvaluator::penalty(int64_t makespan,
 }
 
 int64_t MeteredEvaluator::value(const Solution &solution, int64_t cutoff) {
+  meter.charge(cost);
   int64_t value = evaluator.run(solution.device, solution.offset, cutoff);
-  meter.charge(cost * evaluator.share());
   if (value == never)
     return never;
   if (estimate && memoryIsShort(solution.device))
@@ -84,8 +85,8 @@ int64_t MeteredEvaluator::valueNearby(const Solution &solution,
                                       int64_t cutoff) {
   if (skips == 0)
     return value(solution, cutoff);
+  meter.charge(cost);
   int64_t value = evaluator.run(solution.device, solution.offset, cutoff);
-  meter.charge(cost * evaluator.share());
   if (value != never) {
     --skips;
     meter.found(value);

@@ -25,8 +25,7 @@ struct Solution {
 /// Evaluates solutions by the makespan, against the budget.
 class MeteredEvaluator {
 public:
-  /// An evaluation costs \p cost of those that \p meter counts; one that is
-  /// given up at the cut-off the part of it that was made.
+  /// An evaluation costs \p cost of those that \p meter counts.
   MeteredEvaluator(const SearchModel &searched, Meter &meter, double cost = 1);
 
   /// The makespan in ns; above the cut-off any value above it. Bytes above the

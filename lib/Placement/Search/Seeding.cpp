@@ -149,56 +149,28 @@ void Seeding::mutate() {
     consider(std::move(solution), index);
 }
 
-/// Where most of each cluster's work is, and whom connectors are with there.
-Seeding::Layout Seeding::layoutOf(const Solution &solution, const Level &level,
-                                  const std::vector<Connector> &between) const {
-  Layout layout;
+/// Every cluster goes where most of its work is.
+void Seeding::gather(Solution &solution, const Level &level) const {
   std::vector<double> work(units.model().numDevices);
-  auto mostOf = [&](std::span<const Unit> members) {
+  for (int32_t c = 0; c < level.members.size(); ++c) {
     std::fill(work.begin(), work.end(), 0);
-    for (Unit u : members)
+    for (Unit u : level.members[c])
       work[solution.device[u]] += units.work(u) + 1;
     auto most = std::max_element(work.begin(), work.end());
-    return static_cast<int32_t>(most - work.begin());
-  };
-  for (int32_t c = 0; c < level.members.size(); ++c)
-    layout.home.push_back(mostOf(level.members[c]));
-  for (const Connector &connector : between) {
-    int32_t there = mostOf(connector.units), with = connector.around.front();
-    for (auto c = connector.around.rbegin(); c != connector.around.rend(); ++c)
-      if (layout.home[*c] == there)
-        with = *c;
-    layout.with.push_back(with);
+    moveCluster(solution, level, c, static_cast<int32_t>(most - work.begin()));
   }
-  return layout;
-}
-
-void Seeding::apply(const Layout &layout, const Level &level,
-                    const std::vector<Connector> &between,
-                    Solution &solution) const {
-  for (int32_t c = 0; c < level.members.size(); ++c)
-    moveCluster(solution, level, c, layout.home[c]);
-  for (size_t k = 0; k < between.size(); ++k)
-    for (Unit u : between[k].units)
-      if (int32_t d = layout.home[layout.with[k]]; units.model().mayUse(u, d))
-        solution.device[u] = d;
 }
 
 /// Textbook annealing (Kirkpatrick et al. 1983) of whole groups: they are few,
 /// and what keeps all steps in time of a layer together is found at once.
 void Seeding::annealGroups(size_t index, double until) {
-  constexpr double hot = 0.06, cold = 0.0001;
+  constexpr double hot = 0.03, cold = 0.0001;
   const Level &level = levels[index];
   int32_t count = level.members.size(), devices = units.model().numDevices;
   if (count < 2 || devices < 2 || elite.empty())
     return;
-  constexpr int32_t fewGroups = 1000;
-  std::vector<Connector> between;
-  if (count <= fewGroups)
-    between = findConnectors(units, traffic, level);
   Solution current = elite.front().solution;
-  Layout layout = layoutOf(current, level, between);
-  apply(layout, level, between, current);
+  gather(current, level);
   current.value = evaluator.value(current, never);
   if (current.value == never)
     return; // devices that must talk then have no link
@@ -208,19 +180,16 @@ void Seeding::annealGroups(size_t index, double until) {
     double progress = (now - begin) / (until - begin);
     double temperature =
         static_cast<double>(best.value) * hot * std::pow(cold / hot, progress);
-    Layout moved = layout;
-    int32_t a = random.below(count);
-    if (!between.empty() && random.oneIn(3)) {
-      size_t k = random.below(static_cast<int64_t>(between.size()));
-      const auto &around = between[k].around;
-      moved.with[k] = around[random.below(static_cast<int64_t>(around.size()))];
-    } else if (random.oneIn(4)) {
-      std::swap(moved.home[a], moved.home[random.below(count)]);
-    } else {
-      moved.home[a] = random.below(devices);
-    }
     Solution next = current;
-    apply(moved, level, between, next);
+    int32_t a = random.below(count);
+    if (random.oneIn(4)) {
+      int32_t b = random.below(count);
+      int32_t onA = next.device[level.members[a].front()];
+      moveCluster(next, level, a, next.device[level.members[b].front()]);
+      moveCluster(next, level, b, onA);
+    } else {
+      moveCluster(next, level, a, random.below(devices));
+    }
     if (next.device == current.device) {
       evaluator.charge(0.1); // the loop must end
       continue;
@@ -232,7 +201,6 @@ void Seeding::annealGroups(size_t index, double until) {
     if (next.value > limit)
       continue;
     current = std::move(next);
-    layout = std::move(moved);
     if (current.value < best.value)
       best = current;
   }
@@ -242,7 +210,7 @@ void Seeding::annealGroups(size_t index, double until) {
 void Seeding::run(double until) {
   constexpr size_t mostClusterings = 10;
   constexpr int mutationsBegin = 2 * samplesEach;
-  constexpr double groupsShare = 0.8;
+  constexpr double groupsShare = 0.5;
   double begin = evaluator.spent();
   for (size_t k = 0; k < groupings; ++k)
     annealGroups(k, begin + (until - begin) * groupsShare *

@@ -15,7 +15,6 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_SEEDING_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_SEEDING_H
 
-#include "Search/Connectors.h"
 #include "Search/Levels.h"
 #include "Search/MeteredEvaluator.h"
 #include "Search/Surrogate.h"
@@ -46,15 +45,7 @@ private:
 
   void addClustering();
   void addLevel(Level level, Traffic traffic);
-  /// Groups on devices, and connectors with groups.
-  struct Layout {
-    std::vector<int32_t> home; ///< per group
-    std::vector<int32_t> with; ///< per connector
-  };
-  Layout layoutOf(const Solution &solution, const Level &level,
-                  const std::vector<Connector> &between) const;
-  void apply(const Layout &layout, const Level &level,
-             const std::vector<Connector> &between, Solution &solution) const;
+  void gather(Solution &solution, const Level &level) const;
   void annealGroups(size_t level, double until);
   void sample(size_t level);
   void mutate();
