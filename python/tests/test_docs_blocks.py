@@ -289,7 +289,7 @@ def test_cpp_of_pages_compiles(page, tmp_path):
 
 def test_a_placer_that_learns(tmp_path):
     pytest.importorskip("jax")
-    text = "".join(blocks("learned.md", "py"))
+    text = "\n".join(blocks("learned.md", "py"))
     assert "evaluations=1000" in text and '"trained"' in text
     before = """
 import baechi
