@@ -289,8 +289,8 @@ def test_cpp_of_pages_compiles(page, tmp_path):
 
 def test_a_placer_that_learns(tmp_path):
     pytest.importorskip("jax")
-    (text,) = blocks("learned.md", "py")
-    assert "evaluations=1000" in text
+    text = "\n".join(blocks("learned.md", "py"))
+    assert "evaluations=1000" in text and '"trained"' in text
     before = """
 import baechi
 graph = baechi.Graph()

@@ -24,7 +24,14 @@ ORACLE = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "oracle" / "c
 METHODS = [name for name in learned.METHODS if name != "random"]
 every_method = pytest.mark.parametrize("method", METHODS)
 EVALUATIONS = 480
-SEEDS = {"random": 0, "colocrl": 0, "hierarchical": 0, "placeto": 2, "placeto-ends": 1}
+SEEDS = {
+    "random": 0,
+    "colocrl": 0,
+    "hierarchical": 0,
+    "placeto": 2,
+    "placeto-ends": 1,
+    "trained": 0,
+}
 
 
 def towers(resident=0):
@@ -216,6 +223,7 @@ def test_costs_punish_what_is_over_a_limit():
         ({"evaluations": True}, ValueError, "evaluations: an integer"),
         ({"seed": -1}, ValueError, "seed: an integer from 0"),
         ({"grouping": "fuse"}, ValueError, "unknown grouping 'fuse': use one of auto, units"),
+        ({"policy": "p.npz"}, ValueError, "policy: 'colocrl' begins with none; leave it out"),
         ({"progress": 3}, TypeError, "progress: a function of a text is wanted"),
         ({"machine": MACHINE | {"devices": []}}, ValueError, "device"),
         ({"graph": {"ops": 3}}, ValueError, "graph"),

@@ -12,6 +12,7 @@
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
 #include "Memory/Memory.h"
+#include "Placers/Layers.h"
 #include "Placers/Pieces.h"
 #include "Placers/Placers.h"
 #include "Search/SmallSearch.h"
@@ -176,6 +177,29 @@ void Session::considerPieces() {
                      {proposal.start}, proposal.mayRepair);
 }
 
+/// What people write by hand for a list of layers. Those that are no better
+/// than the best so far are not where a search begins.
+void Session::considerLayers() {
+  if (options.objective != Objective::Makespan || !hasFewNodes())
+    return;
+  groupings = knownGroupings();
+  if (groupings.empty())
+    return;
+  phase("layers");
+  Scheduler scheduler(model);
+  for (placers::Proposal &proposal :
+       placers::proposeLayers(problem, model, groupings.back())) {
+    Scheduler::Options scheduling;
+    if (contest.hasWinner())
+      scheduling.cutoff = contest.leading().value - 1;
+    if (scheduler.run(proposal.device, scheduling) == never)
+      continue;
+    contest.considerIfBest("layers:" + proposal.variant,
+                           std::move(proposal.device), {},
+                           /*mayRepair=*/false);
+  }
+}
+
 /// All other placers: what was asked for is never worse than one of them.
 void Session::runOthers() {
   // They must not cost much more than what was asked for.
@@ -191,6 +215,7 @@ void Session::runOthers() {
   if (isOver())
     return;
   considerPieces();
+  considerLayers();
   if (coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     phase("metf:operators");

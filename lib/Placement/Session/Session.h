@@ -69,6 +69,7 @@ private:
   void bound();
   void runPlacer(const placers::Placer &placer, const LpSolver *solver);
   void considerPieces();
+  void considerLayers();
   void runOthers();
   std::string noSingleDevice() const;
   void varyStarts(const search::Round &round);
@@ -79,6 +80,12 @@ private:
   void accept();
   search::SearchOptions searchOptions(const search::Round &round) const;
   std::vector<std::vector<Unit>> knownGroupings() const;
+  /// On larger graphs other groupings than the one that was asked for, and
+  /// what people write by hand, take too long.
+  bool hasFewNodes() const {
+    constexpr int32_t fewNodes = 50'000;
+    return model.numNodes <= fewNodes;
+  }
 
   const Problem &problem;
   const PlaceOptions &options;

@@ -36,9 +36,7 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
       known.push_back(grouping.unit);
   };
   add(coarsening);
-  // Grouping takes its time.
-  constexpr int32_t fewNodes = 50'000;
-  if (model.numNodes > fewNodes)
+  if (!hasFewNodes())
     return known;
   add(applySteps(problem, model, {"coplace"}).coarsening);
   // Without forward operators it would be the same once more.
@@ -88,7 +86,7 @@ void Session::improve(const search::Round &round) {
     return;
   if (!searched && options.objective != Objective::MaxLoad)
     searched = std::make_unique<search::SearchModels>(model);
-  if (round.index == 0)
+  if (round.index == 0 && groupings.empty())
     groupings = knownGroupings();
   search::SearchOptions forSearch = searchOptions(round);
   forSearch.groupings = groupings;

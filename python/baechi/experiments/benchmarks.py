@@ -15,7 +15,7 @@ from baechi.importer.common.errors import ImportFailure
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
     name: str
-    model: str  # of the collection
+    model: str  # of the collection, or GENERATED
     preset: str
     changes: tuple[tuple[str, Any], ...] = ()  # fields of the preset, changed
 
@@ -36,12 +36,18 @@ FULL = [
     Benchmark("gnmt50-256", "gnmt", "paper50", (("batch", 256),)),
     Benchmark("transformer-64", "transformer_encdec", "paper"),
 ]
-# What placers that learn are tried on: few operators, many, and many alike.
+# Graphs of cells (baechi.learned.nasnet): preset "a" is NASNet-A, "searched" of drawn cells.
+GENERATED = "nasnet"
+# What placers that learn are tried on: few operators, many, many alike, and Placeto's kind:
+# NASNet-A, and networks of cells that a search could draw, by seeds that training does not use.
 LEARNED = [
     Benchmark("moe-small", "moe", "small"),
     Benchmark("inception-32", "inception", "paper"),
     Benchmark("transformer-64", "transformer_encdec", "paper"),
     Benchmark("gnmt40-128", "gnmt", "paper"),
+    Benchmark("nasnet-a", GENERATED, "a"),
+    Benchmark("cells-1", GENERATED, "searched", (("seed", 1), ("repeats", 3))),
+    Benchmark("cells-2", GENERATED, "searched", (("seed", 2), ("batch", 128))),
 ]
 # What two host cores run in a fraction of a second a step.
 REDUCED = [

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Placers that learn by policy gradients, as baselines; docs/learned.md.
 
-They are small, train for one problem from nothing, and are given a number of
-evaluations of whole placements to spend.
+They are small and are given a number of evaluations of whole placements to
+spend. All but one train for one problem from nothing; `trained` is a policy
+that was trained once on other graphs and learns nothing any more.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import dataclasses
 import importlib
 import json
 import numbers
+import os
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy.typing as npt
 
@@ -33,6 +35,7 @@ _METHODS = {
     "hierarchical": ("hierarchical", "HierarchicalRL", "units"),
     "placeto": ("placeto", "Placeto", "auto"),
     "placeto-ends": ("placeto_ends", "Placeto by ends", "auto"),
+    "trained": ("trained", "Placeto, trained once", "auto"),
     "random": ("sampling", "random", "auto"),
 }
 METHODS = tuple(_METHODS)
@@ -40,8 +43,7 @@ TITLES = {name: title for name, (_, title, _) in _METHODS.items()}
 GROUPINGS = ("auto", "units", "coplace")
 
 
-class _Method(Protocol):
-    def train(self, view: features.View, trials: Trials, seed: int) -> None: ...
+_Train = Callable[[features.View, Trials, int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,7 @@ def learn(
     evaluations: int = 1000,
     seed: int = 0,
     grouping: str | None = None,
+    policy: str | os.PathLike[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Learned:
     """Trains a placer for one problem and returns the best placement that it came across.
@@ -84,14 +87,16 @@ def learn(
     graph, machine: as of `baechi.place`.
     method: `colocrl` (Mirhoseini et al., 2017), `hierarchical` (Mirhoseini et al., 2018),
         `placeto` (Addanki et al., 2019), rewarded for each decision, `placeto-ends`, for the
-        end of each episode, or `random`: independent uniform choices, what
-        the others must beat.
+        end of each episode, `trained`: a policy that was trained on other graphs and only
+        walks here, or `random`: independent uniform choices, what the others must beat.
     evaluations: of whole placements; nothing else ends the training.
     seed: of all random numbers. The same one gives the same placement and evaluations.
     grouping: what is put on one device before the method begins. `units`: what the graph's
         own groups ask for; `coplace`: the groups of co-placement (docs/placement.md), which
         are few; `auto`: the former up to 128 units, else the latter. None: `units` for
         `hierarchical`, which makes groups itself, `auto` for the others.
+    policy: of `trained`: a file that `python -m baechi.learned` wrote; None: the one that
+        comes with the package.
     progress: called with a text after every batch; None: on a terminal, a line there.
 
     Pins, kinds and groups hold. A placement above a memory limit is punished and is never
@@ -114,11 +119,16 @@ def learn(
     grouping = default if grouping is None else grouping
     if grouping not in GROUPINGS:
         raise PlacementError(f"unknown grouping '{grouping}': use one of {', '.join(GROUPINGS)}")
-    train = _module(module).train
+    if policy is not None and method != "trained":
+        raise ValueError(
+            f"policy: '{method}' begins with none; leave it out, or use the method 'trained'"
+        )
+    own = _module(module)
     evaluator = Evaluator(graph, machine)
     if not evaluator.names:
         raise PlacementError("graph: it has no operators, so there is nothing to learn")
     view = features.view(graph, machine, evaluator, grouping)
+    train: _Train = own.trainer(graph, machine, policy) if method == "trained" else own.train
     with _Line(progress) as tell:
         trials = Trials(evaluator, view, int(evaluations), title, tell)
         train(view, trials, int(seed))
@@ -132,16 +142,16 @@ def learn(
     )
 
 
-def _module(name: str) -> _Method:
+def _module(name: str) -> Any:
+    """With `train`; `trained` has a `trainer`, as its policy is read and sees the problem."""
     try:
-        found: Any = importlib.import_module(f"baechi.learned.{name}")
+        return importlib.import_module(f"baechi.learned.{name}")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"baechi.learned needs the package '{error.name}': pip install '.[import]' in a "
             "checkout of Baechi",
             name=error.name,
         ) from error
-    return found
 
 
 def _placement(

@@ -71,10 +71,10 @@ def view(
     of_operator, allowed = _groups(evaluator, grouping, position)
     count = len(allowed)
 
-    times = np.array([_times(op["time_ns"], kinds) for op in ops]).reshape(len(ops), len(kinds))
+    times = np.array([times_of(op["time_ns"], kinds) for op in ops]).reshape(len(ops), len(kinds))
     fastest = np.nanmin(times, axis=1, initial=np.inf, where=~np.isnan(times))
     moved = np.array(
-        [_bytes(ops[e["from"]], e["output"]) if "output" in e else 0 for e in edges], np.float64
+        [bytes_of(ops[e["from"]], e["output"]) if "output" in e else 0 for e in edges], np.float64
     )
 
     def total(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -89,7 +89,7 @@ def view(
     sums = [
         total(fastest),
         members,
-        total([sum(_bytes(op, i) for i in range(len(op.get("outputs", [])))) for op in ops]),
+        total([sum(bytes_of(op, i) for i in range(len(op.get("outputs", [])))) for op in ops]),
         total([op.get("resident", 0) for op in ops]),
         total([op.get("scratch", 0) for op in ops]),
         np.bincount(pairs[:, 0], traffic, count),
@@ -185,14 +185,14 @@ def _smooth(count: int, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]
     return wide
 
 
-def _times(time: Any, kinds: list[str]) -> list[float]:
+def times_of(time: Any, kinds: list[str]) -> list[float]:
     """On each device; NaN where it cannot run."""
     if isinstance(time, dict):
         return [float(time.get(kind, np.nan)) for kind in kinds]
     return [float(time)] * len(kinds)
 
 
-def _bytes(op: dict[str, Any], output: int) -> int:
+def bytes_of(op: dict[str, Any], output: int) -> int:
     given = op["outputs"][output]
     return given["bytes"] if isinstance(given, dict) else given
 
