@@ -9,7 +9,6 @@
 #include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/Splits.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -160,8 +159,8 @@ static bool allUsersCanRecompute(GenericOp producer) {
 }
 
 /// A reader looks for elements that are equal to others, as the gradient of a
-/// maximum does. Code that computes them in one place may round otherwise than
-/// code that does so in another: products are contracted.
+/// maximum does. Code of GPUs that computes them in one place may round
+/// otherwise than such code in another: products are contracted there.
 static bool isComparedForEquality(GenericOp producer) {
   auto compares = [](Operation &op) {
     auto compare = dyn_cast<arith::CmpFOp>(op);
@@ -379,14 +378,6 @@ static SmallVector<unsigned> loopsOfLargestInput(GenericOp op) {
   return order;
 }
 
-/// Whether terms in another order give another result, not only another
-/// rounding.
-static bool dependsOnOrder(GenericOp op) {
-  return llvm::any_of(llvm::seq(op->getNumResults()), [&](unsigned result) {
-    return !associativeCombinerOf(op, result);
-  });
-}
-
 void formkernels::reorderReductions(func::FuncOp step) {
   SmallVector<GenericOp> reductions;
   step.walk([&](GenericOp op) {
@@ -396,8 +387,8 @@ void formkernels::reorderReductions(func::FuncOp step) {
   IRRewriter rewriter(step.getContext());
   for (GenericOp op : reductions) {
     SmallVector<unsigned> order = loopsOfLargestInput(op);
-    if (isExact(step) || dependsOnOrder(op))
-      keepReductionOrder(op, order);
+    // So that sums are added up in one order, whatever is fused with them.
+    keepReductionOrder(op, order);
     if (llvm::is_sorted(order))
       continue;
     rewriter.setInsertionPoint(op);

@@ -185,10 +185,10 @@ void collapseNeighbours(ProductLoops &loops) {
 }
 
 /// Most terms of the sum inside a tile.
-int64_t termsInside(const TilePlan &plan, bool inOrder) {
+int64_t termsInside(const TilePlan &plan) {
   int64_t terms = kPanelElements / plan.columnsPerTile();
   // Blocks of several products would take turns.
-  bool keepsOrder = inOrder && plan.operands.factors.size() > 1;
+  bool keepsOrder = plan.operands.factors.size() > 1;
   if (plan.row.a == 1 && !keepsOrder)
     terms = std::min(terms, plan.packRows ? kPackedTerms : kLinesOfRows);
   return terms;
@@ -254,10 +254,8 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
                                           VectorUnit unit, bool inOrder) {
   for (ProductLoops *loops : {&product.batch, &product.rows, &product.columns})
     collapseLoops(*loops);
-  if (inOrder)
-    collapseNeighbours(product.sums);
-  else
-    collapseLoops(product.sums);
+  // So that no extent of rows and columns decides on the order.
+  collapseNeighbours(product.sums);
   auto column = takeLoopAlongRows(product.columns);
   if (!column) {
     transpose(product);
@@ -286,17 +284,11 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   plan.around.append(product.columns);
   plan.aroundRows = product.rows;
   chooseTile(plan);
-  // The innermost runs through B most closely.
-  if (!inOrder)
-    llvm::stable_sort(product.sums,
-                      [](const ProductLoop &one, const ProductLoop &other) {
-                        return std::abs(one.b) > std::abs(other.b);
-                      });
   bool isPanel = column->size <= plan.columnsPerTile();
   // Rows so far apart share few sets of the caches.
   plan.packRows = !isPanel && plan.row.a == 1 &&
                   std::abs(product.sums.back().a) >= kFarApart;
-  chooseBlocks(plan, product.sums, termsInside(plan, inOrder));
+  chooseBlocks(plan, product.sums, termsInside(plan));
   if (inOrder && plan.operands.factors.size() > 1 && !plan.blocks.empty())
     return std::nullopt;
   plan.packPanel =
