@@ -46,20 +46,50 @@ void baechi::numberSums(func::FuncOp step) {
   });
 }
 
-static std::optional<int64_t> numberOf(Operation *combiner) {
-  std::optional<int64_t> number;
+namespace {
+/// What a location says of a sum.
+struct Note {
+  int64_t number;
+  std::string order; ///< of the reduction loops; empty: as they were
+};
+} // namespace
+
+static std::optional<Note> noteOf(Operation *combiner) {
+  std::optional<Note> note;
   combiner->getLoc()->walk([&](Location inner) {
     auto fused = dyn_cast<FusedLoc>(inner);
     auto text =
         fused ? dyn_cast_or_null<StringAttr>(fused.getMetadata()) : nullptr;
-    StringRef digits = text ? text.getValue() : StringRef();
-    int64_t found;
-    if (!digits.consume_front(kNumbered) || digits.getAsInteger(10, found))
+    StringRef said = text ? text.getValue() : StringRef();
+    int64_t number;
+    if (!said.consume_front(kNumbered) || said.consumeInteger(10, number))
       return WalkResult::advance();
-    number = found;
+    note = Note{number, said.str()};
     return WalkResult::interrupt();
   });
-  return number;
+  return note;
+}
+
+void baechi::noteOrder(linalg::GenericOp op, ArrayRef<unsigned> order) {
+  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+  SmallVector<unsigned> reductions =
+      llvm::filter_to_vector(order, [&](unsigned loop) {
+        return kinds[loop] == utils::IteratorType::reduction;
+      });
+  if (llvm::is_sorted(reductions))
+    return;
+  // By their turns among themselves: unit loops are gone here, not there.
+  SmallVector<unsigned> sorted(reductions);
+  llvm::sort(sorted);
+  std::string text;
+  for (unsigned loop : reductions)
+    text += " " + std::to_string(llvm::find(sorted, loop) - sorted.begin());
+  for (Operation *combiner : combinersOf(op))
+    if (std::optional<Note> note = noteOf(combiner))
+      combiner->setLoc(FusedLoc::get(
+          op.getContext(), {combiner->getLoc()},
+          StringAttr::get(op.getContext(), kNumbered + Twine(note->number) +
+                                               note->order + text)));
 }
 
 /// \p operation, which may have regions, as text that tells others apart.
@@ -76,6 +106,47 @@ static bool isOfDimensions(linalg::GenericOp op) {
   return llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
     return map.isProjectedPermutation(/*allowZeroInResults=*/true);
   });
+}
+
+/// The order in which register tiles run through the loops of the sum, those
+/// that move furthest first, where both factors say the same and tiles are sure
+/// to be made; or that of loops where it is the same. Nullopt: it is not known.
+static std::optional<SmallVector<unsigned>> tileOrder(linalg::GenericOp op) {
+  std::optional<Contraction> product = matchContraction(op);
+  SmallVector<unsigned> sums = product->loops(LoopClass::K);
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  llvm::erase_if(sums, [&](unsigned loop) { return ranges[loop] == 1; });
+  if (sums.size() < 2)
+    return sums;
+  std::optional<SmallVector<unsigned>> order;
+  bool areRead = true;
+  for (OpOperand *factor : {&product->lhs(), &product->rhs()}) {
+    std::optional<StridedView> view = traceOperand(op, *factor);
+    if (!view)
+      return std::nullopt;
+    areRead &=
+        !isa_and_nonnull<linalg::FillOp, arith::ConstantOp, tensor::EmptyOp>(
+            view->root.getDefiningOp());
+    auto stride = [&](unsigned loop) { return std::abs(view->strides[loop]); };
+    SmallVector<unsigned> own(sums);
+    llvm::stable_sort(own, [&](unsigned one, unsigned other) {
+      return stride(one) > stride(other);
+    });
+    for (auto [one, other] : llvm::zip(own, llvm::drop_begin(own)))
+      if (stride(one) == stride(other))
+        return std::nullopt;
+    if (order && *order != own)
+      return std::nullopt;
+    order = std::move(own);
+  }
+  // What runs along the result's rows is in one factor alone.
+  auto along = dyn_cast<AffineDimExpr>(
+      op.getIndexingMapsArray().back().getResults().back());
+  bool areTiles = areRead && along &&
+                  product->classes[along.getPosition()] != LoopClass::Batch;
+  if (!areTiles && !llvm::is_sorted(*order))
+    return std::nullopt;
+  return order;
 }
 
 /// Of an operation of the step itself, \p number being where it stands, as a
@@ -104,11 +175,22 @@ static SumOrder orderOf(linalg::LinalgOp op, size_t number) {
     // Which it is made of, its operands decide.
     if (isLoopOfDots(generic))
       return unknown("it may be tiles or lanes");
-    order.how = "fused";
+    if (auto loops = tileOrder(generic)) {
+      order.how = "fused";
+      order.extents.clear();
+      for (unsigned loop : *loops) {
+        order.extents.push_back(generic.getStaticLoopRanges()[loop]);
+        order.how += " " + std::to_string(loop);
+      }
+    } else {
+      return unknown("its factors run through its terms in other orders");
+    }
     order.inTurn = true;
     break;
   case SumKind::InLanes:
+    // Those of the innermost loop, whose sums follow each other.
     order.how = "lanes";
+    order.inTurn = !isLong && order.extents.size() > 1;
     break;
   case SumKind::InTurn:
     order.how = isLoopOfDots(generic) ? "lanes" : "turn";
@@ -133,9 +215,9 @@ static std::string startText(Operation *producer) {
   Attribute value;
   if (auto fill = dyn_cast_or_null<linalg::FillOp>(producer))
     matchPattern(fill.value(), m_Constant(&value));
-  else if (DenseElementsAttr all;
-           producer && matchPattern(producer, m_Constant(&all)) &&
-           all.isSplat())
+  else if (DenseElementsAttr all; producer &&
+                                  matchPattern(producer, m_Constant(&all)) &&
+                                  all.isSplat())
     value = all.getSplatValue<Attribute>();
   std::string text;
   if (value)
@@ -150,13 +232,13 @@ SumOrders baechi::sumOrdersOf(func::FuncOp step) {
   step.walk([&](linalg::LinalgOp op) {
     Operation *own = step.front().findAncestorOpInBlock(*op);
     for (Operation *combiner : combinersOf(op)) {
-      std::optional<int64_t> number = numberOf(combiner);
-      if (!number) {
+      std::optional<Note> note = noteOf(combiner);
+      if (!note) {
         if (found.unnumbered.empty())
           found.unnumbered = nameOf(op).empty() ? "an operation" : nameOf(op);
         continue;
       }
-      SumOrders::Sum &sum = found.sums[*number];
+      SumOrders::Sum &sum = found.sums[note->number];
       if (sum.name.empty())
         sum.name = nameOf(op);
       SumOrder order;
@@ -167,16 +249,17 @@ SumOrders baechi::sumOrdersOf(func::FuncOp step) {
           if (llvm::is_contained(soFar.getUsers(), combiner))
             output = soFar.getArgNumber() - op.getNumDpsInputs();
         Operation *producer = producerOf(op.getDpsInits()[output]);
-        auto before = places.find({producer, *number});
+        auto before = places.find({producer, note->number});
         if (before != places.end())
           order.continues = before->second;
         else
           order.start = startText(producer);
-        places[{op.getOperation(), *number}] = sum.orders.size();
+        places[{op.getOperation(), note->number}] = sum.orders.size();
       } else {
         // A loop is one kernel: the same text is the same code.
         order.how = "within " + digestOf(own);
       }
+      order.how += note->order;
       sum.orders.push_back(std::move(order));
     }
   });
@@ -214,8 +297,8 @@ static bool areAlike(const std::vector<SumOrder> &whole,
   };
   auto areAmong = [&](const std::vector<SumOrder> &all,
                       const std::vector<SumOrder> &some) {
-    return llvm::all_of(
-        some, [&](const SumOrder &one) { return among(all, one); });
+    return llvm::all_of(some,
+                        [&](const SumOrder &one) { return among(all, one); });
   };
   if (areAmong(whole, pieces) && areAmong(pieces, whole))
     return true;
@@ -236,9 +319,8 @@ static bool areAlike(const std::vector<SumOrder> &whole,
     chainOf[place] = chain;
     chains[*chain].push_back(&piece);
   }
-  return llvm::all_of(chains, [&](const auto &chain) {
-    return addUp(whole.front(), chain);
-  });
+  return llvm::all_of(
+      chains, [&](const auto &chain) { return addUp(whole.front(), chain); });
 }
 
 std::string baechi::whyBitsMayDiffer(const SumOrders &whole,
@@ -248,7 +330,8 @@ std::string baechi::whyBitsMayDiffer(const SumOrders &whole,
       return "'" + each->unnumbered + "' adds up what the program does not";
   for (const auto &[number, sum] : whole.sums)
     if (auto found = pieces.sums.find(number);
-        found == pieces.sums.end() || !areAlike(sum.orders, found->second.orders))
+        found == pieces.sums.end() ||
+        !areAlike(sum.orders, found->second.orders))
       return "'" + sum.name + "' may be added up in another order";
   for (const auto &[number, sum] : pieces.sums)
     if (!whole.sums.count(number))

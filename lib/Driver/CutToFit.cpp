@@ -259,8 +259,8 @@ FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
     return failure();
   }
   using Bits = CutReport::Bits;
-  report.bits = asked.splits == "exact"   ? Bits::Exact
-                : asked.splits != "none"  ? Bits::Rounded
+  report.bits = asked.splits == "exact"    ? Bits::Exact
+                : asked.splits != "none"   ? Bits::Rounded
                 : fitting.unproven.empty() ? Bits::Proven
                                            : Bits::Compared;
   report.unproven = fitting.unproven;

@@ -15,7 +15,7 @@
 ///   after the other, in the order of the reduction's loops;
 /// - `reassoc` on a sum: in `kSumLanes` partial sums over the innermost
 ///   reduction loop, lane i of the iterations i, i + kSumLanes, ..., which are
-///   then added in pairs;
+///   then added in pairs, and what they come to is added to all before it;
 /// - no flag: one after the other.
 ///
 /// Long sums of the last two kinds run so in blocks of their reduction loops

@@ -22,6 +22,7 @@
 #define BAECHI_ANALYSIS_SUMORDERS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -63,6 +64,10 @@ struct SumOrders {
 
 /// Gives the sums of \p step, before it is cut, their numbers.
 void numberSums(mlir::func::FuncOp step);
+
+/// Notes of the sums of \p op, where they have numbers, that its loops will be
+/// in another \p order.
+void noteOrder(mlir::linalg::GenericOp op, llvm::ArrayRef<unsigned> order);
 
 /// How the sums of \p step are added up, whose operations are formed and not
 /// outlined yet.

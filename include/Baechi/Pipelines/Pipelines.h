@@ -21,8 +21,7 @@ namespace baechi {
 /// step's are added up, unless it is null.
 void populateOutlining(mlir::OpPassManager &manager,
                        const CudaProductOptions *products,
-                       const SplitChoice &splits,
-                       SplitReport *report = nullptr,
+                       const SplitChoice &splits, SplitReport *report = nullptr,
                        SumOrders *sums = nullptr);
 
 /// The passes that make kernels of a model: the same for --baechi-compile and

@@ -9,6 +9,8 @@
 #include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/Splits.h"
+#include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -378,6 +380,14 @@ static SmallVector<unsigned> loopsOfLargestInput(GenericOp op) {
   return order;
 }
 
+/// Whether terms in another order give another result, not only another
+/// rounding.
+static bool dependsOnOrder(GenericOp op) {
+  return llvm::any_of(llvm::seq(op->getNumResults()), [&](unsigned result) {
+    return !associativeCombinerOf(op, result);
+  });
+}
+
 void formkernels::reorderReductions(func::FuncOp step) {
   SmallVector<GenericOp> reductions;
   step.walk([&](GenericOp op) {
@@ -387,10 +397,11 @@ void formkernels::reorderReductions(func::FuncOp step) {
   IRRewriter rewriter(step.getContext());
   for (GenericOp op : reductions) {
     SmallVector<unsigned> order = loopsOfLargestInput(op);
-    // So that sums are added up in one order, whatever is fused with them.
-    keepReductionOrder(op, order);
+    if (isExact(step) || dependsOnOrder(op))
+      keepReductionOrder(op, order);
     if (llvm::is_sorted(order))
       continue;
+    noteOrder(op, order);
     rewriter.setInsertionPoint(op);
     (void)interchangeGenericOp(rewriter, op, order);
   }

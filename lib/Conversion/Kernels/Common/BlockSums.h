@@ -12,11 +12,11 @@
 
 namespace baechi {
 
-/// Lets a long sum of \p op (`kShortSum`), on buffers in single precision, run in blocks,
-/// which are added up in double precision: terms that are added one after the
-/// other are rounded to what has been added up by then (Higham, "Accuracy and
-/// Stability of Numerical Algorithms", 4.2). Returns the operation that adds up
-/// each block; \p op itself where no sum is long.
+/// Lets a long sum of \p op (`kShortSum`), on buffers in single precision, run
+/// in blocks, which are added up in double precision: terms that are added one
+/// after the other are rounded to what has been added up by then (Higham,
+/// "Accuracy and Stability of Numerical Algorithms", 4.2). Returns the
+/// operation that adds up each block; \p op itself where no sum is long.
 ///
 /// The blocks depend on the reductions and on the order of the loops, not on
 /// the extents of the others, as exact sums need it (Analysis/ExactSums.h).

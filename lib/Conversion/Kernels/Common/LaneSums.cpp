@@ -76,9 +76,9 @@ private:
          extent = LLVM::LLVMArrayType::get(number, 1);
     auto descriptor = LLVM::LLVMStructType::getLiteral(
         context, {pointer, pointer, number, extent, extent});
-    Value buffer = UnrealizedConversionCastOp::create(builder, loc, descriptor,
-                                                      lanes)
-                       .getResult(0);
+    Value buffer =
+        UnrealizedConversionCastOp::create(builder, loc, descriptor, lanes)
+            .getResult(0);
     return LLVM::ExtractValueOp::create(builder, loc, buffer, 1);
   }
   SmallVector<Value> placeOf(OpOperand &operand) {
@@ -133,15 +133,16 @@ void LaneSum::addTerms(int64_t count, Value first, int64_t firstLane) {
     mapping.map(op.getMatchingBlockArgument(input), load(*input));
   for (auto [soFar, each] : llvm::zip_equal(op.getRegionOutputArgs(), lanes))
     if (each)
-      mapping.map(soFar, Value(memref::LoadOp::create(builder, loc, each, lane)));
+      mapping.map(soFar,
+                  Value(memref::LoadOp::create(builder, loc, each, lane)));
   for (auto position : op.getBody()->getOps<linalg::IndexOp>())
     mapping.map(position.getResult(), indices[position.getDim()]);
   for (Operation &inner : op.getBody()->without_terminator())
     if (!isa<linalg::IndexOp>(inner))
       cloneBody(inner, mapping);
   Operation *end = op.getBody()->getTerminator();
-  for (auto [result, yielded, each] : llvm::zip_equal(
-           op.getDpsInitsMutable(), end->getOperands(), lanes)) {
+  for (auto [result, yielded, each] :
+       llvm::zip_equal(op.getDpsInitsMutable(), end->getOperands(), lanes)) {
     Value value = mapping.lookupOrDefault(yielded);
     if (each)
       memref::StoreOp::create(builder, loc, value, each, lane);
@@ -167,9 +168,8 @@ void LaneSum::addLast(int64_t count, int64_t first) {
 void LaneSum::addLanes(Value lanes, OpOperand &result) {
   auto type = VectorType::get(
       kSumLanes, cast<MemRefType>(lanes.getType()).getElementType());
-  Value values =
-      LLVM::LoadOp::create(builder, loc, type, pointerTo(lanes),
-                           /*alignment=*/sizeof(float));
+  Value values = LLVM::LoadOp::create(builder, loc, type, pointerTo(lanes),
+                                      /*alignment=*/sizeof(float));
   for (int64_t half = kSumLanes / 2; half > 0; half /= 2) {
     auto part = [&](int32_t from) -> Value {
       SmallVector<int32_t> taken(half);
@@ -180,8 +180,7 @@ void LaneSum::addLanes(Value lanes, OpOperand &result) {
     values = LLVM::FAddOp::create(builder, loc, low, high);
   }
   Value sum = LLVM::ExtractElementOp::create(
-      builder, loc, values,
-      arith::ConstantIntOp::create(builder, loc, 0, 32));
+      builder, loc, values, arith::ConstantIntOp::create(builder, loc, 0, 32));
   Value all = arith::AddFOp::create(builder, loc, load(result), sum);
   memref::StoreOp::create(builder, loc, all, result.get(), placeOf(result));
 }
@@ -189,6 +188,7 @@ void LaneSum::addLanes(Value lanes, OpOperand &result) {
 void LaneSum::emit() {
   builder.setInsertionPoint(op);
   enterAll(utils::IteratorType::parallel);
+  enterAll(utils::IteratorType::reduction);
   {
     OpBuilder::InsertionGuard guard(builder);
     Value lane = enter(kSumLanes);
@@ -199,18 +199,14 @@ void LaneSum::emit() {
         memref::StoreOp::create(builder, loc, zero, each, lane);
       }
   }
-  {
+  int64_t whole = ranges[last] / kSumLanes;
+  if (whole > 0) {
     OpBuilder::InsertionGuard guard(builder);
-    enterAll(utils::IteratorType::reduction);
-    int64_t whole = ranges[last] / kSumLanes;
-    {
-      OpBuilder::InsertionGuard inner(builder);
-      Value first =
-          arith::MulIOp::create(builder, loc, enter(whole), index(kSumLanes));
-      addTerms(kSumLanes, first);
-    }
-    addLast(ranges[last] % kSumLanes, whole * kSumLanes);
+    Value first =
+        arith::MulIOp::create(builder, loc, enter(whole), index(kSumLanes));
+    addTerms(kSumLanes, first);
   }
+  addLast(ranges[last] % kSumLanes, whole * kSumLanes);
   for (auto [result, each] : llvm::zip_equal(op.getDpsInitsMutable(), lanes))
     if (each)
       addLanes(each, result);

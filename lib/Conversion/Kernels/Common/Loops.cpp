@@ -56,8 +56,8 @@ void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op) {
         order.push_back(dim);
   auto *parallelEnd = order.begin() + op.getNumParallelLoops();
   if (parallelEnd != order.begin()) {
-    auto *best =
-        std::min_element(order.begin(), parallelEnd, [&](unsigned a, unsigned b) {
+    auto *best = std::min_element(
+        order.begin(), parallelEnd, [&](unsigned a, unsigned b) {
           return innermostCost(op, a) < innermostCost(op, b);
         });
     std::rotate(best, best + 1, order.end());

@@ -254,8 +254,10 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
                                           VectorUnit unit, bool inOrder) {
   for (ProductLoops *loops : {&product.batch, &product.rows, &product.columns})
     collapseLoops(*loops);
-  // So that no extent of rows and columns decides on the order.
-  collapseNeighbours(product.sums);
+  if (inOrder)
+    collapseNeighbours(product.sums);
+  else
+    collapseLoops(product.sums);
   auto column = takeLoopAlongRows(product.columns);
   if (!column) {
     transpose(product);
@@ -284,6 +286,12 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   plan.around.append(product.columns);
   plan.aroundRows = product.rows;
   chooseTile(plan);
+  // The innermost runs through B most closely. (Analysis/SumOrders.cpp knows.)
+  if (!inOrder)
+    llvm::stable_sort(product.sums,
+                      [](const ProductLoop &one, const ProductLoop &other) {
+                        return std::abs(one.b) > std::abs(other.b);
+                      });
   bool isPanel = column->size <= plan.columnsPerTile();
   // Rows so far apart share few sets of the caches.
   plan.packRows = !isPanel && plan.row.a == 1 &&
