@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/ExactSums.h"
+#include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Dialect/Baechi.h"
 
 using namespace mlir;
@@ -44,18 +45,134 @@ void baechi::markFusedProduct(arith::AddFOp sum, arith::MulFOp product) {
   setFlags(product, Flags::contract);
 }
 
-arith::AddFOp baechi::laneSumOf(linalg::GenericOp op) {
-  if (op.getNumDpsInits() != 1)
-    return nullptr;
-  auto sum = op.getBody()
-                 ->getTerminator()
-                 ->getOperand(0)
-                 .getDefiningOp<arith::AddFOp>();
-  return sum && bitEnumContainsAll(sum.getFastmath(), Flags::reassoc) ? sum
-                                                                      : nullptr;
+/// What adds each result's terms up, null for results that the last reduction
+/// loop writes element by element; empty where any is made otherwise.
+static SmallVector<arith::AddFOp> sumsOf(linalg::GenericOp op) {
+  std::optional<unsigned> last = lastReductionLoop(op);
+  if (!last)
+    return {};
+  SmallVector<arith::AddFOp> sums;
+  Operation *end = op.getBody()->getTerminator();
+  for (auto [init, soFar, yielded] :
+       llvm::zip_equal(op.getDpsInitsMutable(), op.getRegionOutputArgs(),
+                       end->getOperands())) {
+    if (op.getMatchingIndexingMap(&init).isFunctionOfDim(*last)) {
+      if (!soFar.use_empty())
+        return {};
+      sums.push_back(nullptr);
+      continue;
+    }
+    auto sum = yielded.getDefiningOp<arith::AddFOp>();
+    if (!sum || !soFar.hasOneUse() || *soFar.user_begin() != sum ||
+        !sum->hasOneUse())
+      return {};
+    sums.push_back(sum);
+  }
+  return sums;
 }
 
-void baechi::markLaneSum(arith::AddFOp sum) { setFlags(sum, Flags::reassoc); }
+SmallVector<arith::AddFOp> baechi::laneSumsOf(linalg::GenericOp op) {
+  SmallVector<arith::AddFOp> sums = sumsOf(op);
+  bool any = false, all = true;
+  for (arith::AddFOp sum : sums) {
+    bool marked = sum && bitEnumContainsAll(sum.getFastmath(), Flags::reassoc);
+    any |= marked;
+    all &= !sum || marked;
+  }
+  return any && all ? sums : SmallVector<arith::AddFOp>();
+}
+
+/// The iterations of the loops that \p map moves through.
+static int64_t iterationsOf(linalg::GenericOp op, AffineMap map) {
+  int64_t iterations = 1;
+  for (auto [loop, range] : llvm::enumerate(op.getStaticLoopRanges()))
+    if (map.isFunctionOfDim(loop))
+      iterations *= range;
+  return iterations;
+}
+
+/// Whether the terms of the innermost reduction loop lie together in the
+/// largest of the inputs, and are many.
+static bool fillsLanes(linalg::GenericOp op) {
+  unsigned last = *lastReductionLoop(op);
+  int64_t terms = 1;
+  for (auto [kind, range] :
+       llvm::zip_equal(op.getIteratorTypesArray(), op.getStaticLoopRanges()))
+    if (kind == utils::IteratorType::reduction)
+      terms *= range;
+  if (terms < kFewestLaneTerms ||
+      op.getStaticLoopRanges()[last] < kFewestTogether)
+    return false;
+  AffineExpr walks = getAffineDimExpr(last, op.getContext());
+  int64_t largest = 0;
+  bool together = false;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (map.getNumResults() == 0)
+      continue;
+    int64_t iterations = iterationsOf(op, map);
+    if (iterations < largest)
+      continue;
+    bool isTogether = map.getResults().back() == walks;
+    together = isTogether || (together && iterations == largest);
+    largest = iterations;
+  }
+  return together;
+}
+
+/// Whether the terms of the sum lie together in both factors.
+static bool isDotProduct(linalg::GenericOp op) {
+  AffineExpr walks = getAffineDimExpr(*lastReductionLoop(op), op.getContext());
+  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *input) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    return map.getNumResults() > 0 && map.getResults().back() == walks;
+  });
+}
+
+/// The product that \p sum, a contraction's, adds.
+static arith::MulFOp productOf(arith::AddFOp sum) {
+  for (Value term : sum->getOperands())
+    if (auto product = term.getDefiningOp<arith::MulFOp>())
+      return product;
+  return nullptr;
+}
+
+std::optional<SumKind> baechi::sumKindOf(linalg::GenericOp op) {
+  SmallVector<arith::AddFOp> sums = sumsOf(op);
+  if (llvm::none_of(sums, [](arith::AddFOp sum) { return bool(sum); }))
+    return std::nullopt;
+  if (matchContraction(op))
+    return sums.front().getType().isF32() ? SumKind::Fused : SumKind::InTurn;
+  return fillsLanes(op) ? SumKind::InLanes : SumKind::InTurn;
+}
+
+void baechi::markSums(linalg::GenericOp op) {
+  std::optional<SumKind> kind = sumKindOf(op);
+  if (!kind || *kind == SumKind::InTurn)
+    return;
+  SmallVector<arith::AddFOp> sums = sumsOf(op);
+  if (*kind == SumKind::Fused)
+    return markFusedProduct(sums.front(), productOf(sums.front()));
+  for (arith::AddFOp sum : sums)
+    if (sum)
+      setFlags(sum, Flags::reassoc);
+}
+
+bool baechi::isLoopOfDots(linalg::GenericOp op) {
+  std::optional<Contraction> product = matchContraction(op);
+  if (!product || !isDotProduct(op) || !fillsLanes(op))
+    return false;
+  SmallVector<arith::AddFOp> sums = sumsOf(op);
+  return sums.size() == 1 && sums.front() &&
+         (!sums.front().getType().isF32() ||
+          product->size(LoopClass::M) < kFewestTiledRows ||
+          product->size(LoopClass::N) < kFewestTiledRows);
+}
+
+void baechi::markLoopOfDots(linalg::GenericOp op) {
+  arith::AddFOp sum = sumsOf(op).front();
+  setFlags(sum, sum.getFastmath() | Flags::reassoc);
+}
 
 std::optional<unsigned> baechi::lastReductionLoop(linalg::LinalgOp op) {
   std::optional<unsigned> last;

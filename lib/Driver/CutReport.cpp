@@ -16,6 +16,8 @@ namespace json = llvm::json;
 
 static llvm::StringRef nameOf(CutReport::Bits bits) {
   switch (bits) {
+  case CutReport::Bits::Proven:
+    return "proven";
   case CutReport::Bits::Compared:
     return "compared";
   case CutReport::Bits::Exact:
@@ -28,6 +30,9 @@ static llvm::StringRef nameOf(CutReport::Bits bits) {
 
 static llvm::StringRef lineOf(CutReport::Bits bits) {
   switch (bits) {
+  case CutReport::Bits::Proven:
+    return "results have the bits of the whole step: each sum adds the same "
+           "terms in the same order";
   case CutReport::Bits::Compared:
     return "two steps in pieces had the bits of two whole ones, which were run "
            "to compare them";
@@ -72,6 +77,8 @@ std::vector<std::string> CutReport::lines() const {
   for (const std::string &rule : rules)
     lines.push_back(describe(rule));
   lines.push_back(lineOf(bits).str());
+  if (bits == Bits::Compared && !unproven.empty())
+    lines.back() += ": " + unproven;
   return lines;
 }
 
@@ -83,5 +90,6 @@ json::Object CutReport::toJson() const {
                       {"micro_batches", static_cast<int64_t>(microBatches)},
                       {"split", json::Array(rules)},
                       {"bits", nameOf(bits)},
+                      {"compared_because", unproven},
                       {"text", json::Array(lines())}};
 }

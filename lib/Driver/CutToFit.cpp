@@ -22,6 +22,7 @@
 #include "Baechi/Transforms/Passes.h"
 #include "Cuttables.h"
 #include "mlir/Pass/PassManager.h"
+#include <deque>
 
 using namespace mlir;
 using namespace baechi;
@@ -33,6 +34,11 @@ static constexpr int kMostOutlined = 24;
 static constexpr size_t kMostOperations = 3;
 /// So many ways that fit are compiled and compared with the whole step.
 static constexpr int kMostCompared = 4;
+/// Beside a way that fits and is not known to have the whole step's bits so
+/// many others are looked at, of which one may be known to, ...
+static constexpr int kMostBeside = 2;
+/// ... and is taken where its step is predicted to be no longer than this.
+static constexpr double kAboutAsLong = 1.05;
 
 bool Compilation::mayCutToFit() const {
   return asked.fitMemory == "auto" && asked.replicas == 1 &&
@@ -143,38 +149,46 @@ bool Compilation::addRule(SplitChoice &choice, const Cuttables &cuttables,
   return best.has_value();
 }
 
-std::unique_ptr<HostCompiler>
-Compilation::formToFit(SplitChoice &choice, const Cuttables &cuttables) {
+bool Compilation::formToFit(FittingCut &fitting, const Cuttables &cuttables) {
   CutsSeen seen;
+  SplitChoice &choice = fitting.way;
   CompileOptions options = asked;
   options.budget = "0";
   for (size_t rules = 0; rules <= kMostRules && !listener.isStopped();
        ++rules) {
     FailureOr<std::unique_ptr<HostCompiler>> formed = form(choice, *uncut);
     if (failed(formed))
-      return nullptr;
+      return false;
     OwningOpRef<ModuleOp> costed;
     std::optional<Neediest> most =
         neediestWithScratch((*formed)->module(), target, costed);
     if (!most)
-      return nullptr;
+      return false;
     bool isCut = choice.chained || choice.asked.size() > asked.split.size();
-    if (isCut && most->fits() &&
-        succeeded((*formed)->predict(target, options, /*mayRewrite=*/true)))
-      return std::move(*formed);
+    if (isCut && most->fits())
+      if (FailureOr<int64_t> ns =
+              (*formed)->predict(target, options, /*mayRewrite=*/true);
+          succeeded(ns)) {
+        fitting.compiler = std::move(*formed);
+        fitting.predictedNs = *ns;
+        return true;
+      }
     // A rule would cut the batch in another number of pieces.
     bool mayAdd = choice.ordered || !choice.chained;
     if (!mayAdd || !most->op || !addRule(choice, cuttables, *most, seen))
-      return nullptr;
+      return false;
   }
-  return nullptr;
+  return false;
 }
 
 FailureOr<CompiledProgram>
-Compilation::compileInPieces(std::unique_ptr<HostCompiler> &cut,
-                             SetArguments setArguments, std::string &differs) {
+Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
+                             std::string &differs) {
   HostCompiler &before = *hostCompiler;
-  use(*cut);
+  use(*fitting.compiler);
+  bool keepsBits = asked.splits == "none";
+  if (keepsBits && fitting.unproven.empty())
+    useGeneratedCode(module());
   Profile profile = std::move(kept);
   llvm::Error error = findCosts(profile, setArguments);
   kept = std::move(profile);
@@ -183,7 +197,7 @@ Compilation::compileInPieces(std::unique_ptr<HostCompiler> &cut,
     llvm::consumeError(std::move(error));
   else
     program = hostCompiler->compile(target, asked, "baechi");
-  if (succeeded(program) && asked.splits == "none") {
+  if (succeeded(program) && keepsBits && !fitting.unproven.empty()) {
     llvm::Expected<std::string> difference =
         differenceFromWhole(*compilers.front(), *program, setArguments);
     if (!difference)
@@ -198,20 +212,14 @@ Compilation::compileInPieces(std::unique_ptr<HostCompiler> &cut,
     use(before);
     // Another may get its place in memory.
     std::erase_if(singlePrograms, [&](const auto &entry) {
-      return entry.first.first == cut.get();
+      return entry.first.first == fitting.compiler.get();
     });
-    cut.reset();
+    fitting.compiler.reset();
   }
   return program;
 }
 
-FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
-                                                 std::string &why) {
-  std::optional<Cuttables> cuttables = findCuttables();
-  std::optional<Neediest> most =
-      neediestOf(compilers.front()->module(), target);
-  if (!cuttables || !most)
-    return failure();
+std::vector<SplitChoice> Compilation::waysToCut() const {
   std::vector<SplitChoice> ways{firstChoice};
   // Where sums in their order take too much, pieces may have the same bits
   // nevertheless.
@@ -223,48 +231,88 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
                         .chained = true,
                         .ordered = ordered,
                         .asked = asked.split});
-  int compared = 0;
-  for (SplitChoice &way : ways) {
-    if (listener.isStopped() || compared == kMostCompared)
-      break;
-    std::unique_ptr<HostCompiler> cut;
-    {
-      Phase phase(listener, "fitting the memories");
-      (void)quietly([&] {
-        cut = formToFit(way, *cuttables);
-        return success(cut != nullptr);
-      });
-    }
-    if (!cut)
-      continue;
-    ++compared;
-    FailureOr<CompiledProgram> program = failure();
-    std::string differs;
+  return ways;
+}
+
+FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
+                                                const Neediest &most,
+                                                SetArguments setArguments,
+                                                std::string &why) {
+  FailureOr<CompiledProgram> program = failure();
+  std::string differs;
+  (void)quietly([&] {
+    program = compileInPieces(fitting, setArguments, differs);
+    return LogicalResult(program);
+  });
+  endPhases();
+  CutReport report;
+  report.neediest = most.name;
+  report.needs = most.bytes;
+  report.device = most.device;
+  report.memory = most.memory;
+  report.microBatches = fitting.way.chained ? fitting.way.pieces : 0;
+  report.rules.assign(fitting.way.asked.begin() + asked.split.size(),
+                      fitting.way.asked.end());
+  if (failed(program)) {
+    if (why.empty() && !differs.empty())
+      why = "cut by " + report.request() + " it fits, but " + differs;
+    return failure();
+  }
+  using Bits = CutReport::Bits;
+  report.bits = asked.splits == "exact"    ? Bits::Exact
+                : asked.splits != "none"   ? Bits::Rounded
+                : fitting.unproven.empty() ? Bits::Proven
+                                           : Bits::Compared;
+  report.unproven = fitting.unproven;
+  cutReport = std::move(report);
+  compilers.push_back(std::move(fitting.compiler));
+  microBatches = 0;
+  return program;
+}
+
+FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
+                                                 std::string &why) {
+  std::optional<Cuttables> cuttables = findCuttables();
+  std::optional<Neediest> most =
+      neediestOf(compilers.front()->module(), target);
+  if (!cuttables || !most)
+    return failure();
+  std::vector<SplitChoice> ways = waysToCut();
+  std::deque<FittingCut> fitting; // to be taken, the best first
+  auto next = ways.begin();
+  auto formNext = [&] {
+    FittingCut cut;
+    cut.way = std::move(*next++);
+    Phase phase(listener, "fitting the memories");
     (void)quietly([&] {
-      program = compileInPieces(cut, setArguments, differs);
-      return LogicalResult(program);
+      bool fits = formToFit(cut, *cuttables);
+      if (fits && asked.splits == "none")
+        cut.unproven = whyNotProven(cut.way);
+      if (fits)
+        fitting.push_back(std::move(cut));
+      return success(fits);
     });
-    endPhases();
-    CutReport report;
-    report.neediest = most->name;
-    report.needs = most->bytes;
-    report.device = most->device;
-    report.memory = most->memory;
-    report.microBatches = way.chained ? way.pieces : 0;
-    report.rules.assign(way.asked.begin() + asked.split.size(),
-                        way.asked.end());
-    if (failed(program)) {
-      if (why.empty() && !differs.empty())
-        why = "cut by " + report.request() + " it fits, but " + differs;
-      continue;
+  };
+  for (int taken = 0; taken < kMostCompared; ++taken) {
+    int beside = 0;
+    while (next != ways.end() && !listener.isStopped()) {
+      bool waits = !fitting.empty();
+      if (waits && (fitting.front().unproven.empty() || fitting.size() > 1 ||
+                    beside++ == kMostBeside))
+        break;
+      formNext();
     }
-    report.bits = asked.splits == "none"    ? CutReport::Bits::Compared
-                  : asked.splits == "exact" ? CutReport::Bits::Exact
-                                            : CutReport::Bits::Rounded;
-    cutReport = std::move(report);
-    compilers.push_back(std::move(cut));
-    microBatches = 0;
-    return program;
+    if (fitting.empty() || listener.isStopped())
+      break;
+    if (fitting.size() > 1 && fitting.back().unproven.empty() &&
+        double(fitting.back().predictedNs) <=
+            kAboutAsLong * double(fitting.front().predictedNs))
+      std::swap(fitting.front(), fitting.back());
+    FailureOr<CompiledProgram> program =
+        takeCut(fitting.front(), *most, setArguments, why);
+    if (succeeded(program))
+      return program;
+    fitting.pop_front();
   }
   return failure();
 }

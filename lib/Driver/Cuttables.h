@@ -8,10 +8,12 @@
 #ifndef BAECHI_LIB_DRIVER_CUTTABLES_H
 #define BAECHI_LIB_DRIVER_CUTTABLES_H
 
+#include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,6 +73,18 @@ struct CutsSeen {
   /// outlines show.
   std::optional<Neediest> most;
 };
+
+/// A way to cut a step so that it fits, and what was made of it.
+struct FittingCut {
+  SplitChoice way;
+  std::unique_ptr<HostCompiler> compiler;
+  int64_t predictedNs = 0;
+  /// Why it is not known to have the whole step's bits; empty: it is.
+  std::string unproven;
+};
+
+/// Sets the code of \p module's kernels to what no library computes.
+void useGeneratedCode(mlir::ModuleOp module);
 
 /// That of \p formed, whose step has costs, on \p target. With a pool, or other
 /// devices, arguments need not be where it runs. Nullopt: the step has none.

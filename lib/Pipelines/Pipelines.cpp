@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace baechi;
 
 static void addSplit(OpPassManager &manager, const SplitChoice &splits,
-                     SplitReport *report) {
+                     SplitReport *report, bool numbersSums) {
   SplitOptions split;
   split.pieces = splits.pieces;
   split.reductions = splits.reductions;
@@ -39,7 +39,7 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   // Not where results are the same on any machine.
   split.mergeMoments = splits.reductions && !splits.always;
   split.stored = true;
-  manager.addPass(createSplit(split, report));
+  manager.addPass(createSplit(split, report, numbersSums));
 }
 
 void baechi::populateForming(OpPassManager &manager,
@@ -53,7 +53,8 @@ void baechi::populateForming(OpPassManager &manager,
 
 void baechi::populateOutlining(OpPassManager &manager,
                                const CudaProductOptions *products,
-                               const SplitChoice &splits, SplitReport *report) {
+                               const SplitChoice &splits, SplitReport *report,
+                               SumOrders *sums) {
   manager.addPass(createExpandReplicas());
   manager.addPass(createInlineStep());
   if (splits.exact)
@@ -75,9 +76,9 @@ void baechi::populateOutlining(OpPassManager &manager,
       manager.addPass(createSliceParameters(slice));
     }
   } else {
-    addSplit(manager, splits, report);
+    addSplit(manager, splits, report, /*numbersSums=*/sums != nullptr);
   }
-  manager.addPass(createFormKernels());
+  manager.addPass(createFormKernels(sums));
   if (products) {
     CudaProductsOptions options;
     options.math = products->math;

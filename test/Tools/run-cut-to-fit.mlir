@@ -7,9 +7,9 @@
 // CHECK: note: the step as it is does not fit the memories; it is computed in pieces, as fit-memory=auto does
 // CHECK: cut        'second' by itself needs {{.*}} KiB, 'host0' has 690.00 KiB; cut, the step fits:
 // CHECK-NEXT: 'second' in {{[0-9]+}} pieces along dimension 1
-// CHECK: two steps in pieces had the bits of two whole ones, which were run to compare them
+// CHECK: results have the bits of the whole step: each sum adds the same terms in the same order
 // JSON: "cut_to_fit"
-// JSON: "bits": "compared"
+// JSON: "bits": "proven"
 
 // With exact sums nothing needs to be compared, and with any sums may be rounded
 // otherwise.

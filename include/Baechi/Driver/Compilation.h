@@ -8,6 +8,7 @@
 #ifndef BAECHI_DRIVER_COMPILATION_H
 #define BAECHI_DRIVER_COMPILATION_H
 
+#include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Driver/CutReport.h"
 #include "Baechi/Driver/Execution.h"
@@ -22,6 +23,7 @@ namespace baechi {
 
 class Cuttables;
 struct CutsSeen;
+struct FittingCut;
 struct Neediest;
 
 /// The machine that options name, with the memory of the GPUs that are there
@@ -166,16 +168,30 @@ private:
   /// needed; false: no rule that is tried helps. \p seen: of \p choice.
   bool addRule(SplitChoice &choice, const Cuttables &cuttables,
                const Neediest &most, CutsSeen &seen);
-  /// The model cut as \p choice says, with rules added as they are needed,
-  /// where its plan then fits; else null.
-  std::unique_ptr<HostCompiler> formToFit(SplitChoice &choice,
-                                          const Cuttables &cuttables);
-  /// Compiles \p cut, which replaces the whole step; fails where \p differs
-  /// says what its results have not of the whole step's, and where it does not
-  /// fit after all. Then it is gone.
-  mlir::FailureOr<CompiledProgram>
-  compileInPieces(std::unique_ptr<HostCompiler> &cut, SetArguments setArguments,
-                  std::string &differs);
+  /// The model cut as \p fitting says, with rules added as they are needed;
+  /// false where no plan of it fits.
+  bool formToFit(FittingCut &fitting, const Cuttables &cuttables);
+  /// Ways to cut the step, of which the first that fits and has its bits is
+  /// taken.
+  std::vector<SplitChoice> waysToCut() const;
+  /// How the sums of the model, cut as \p choice says, are added up; nullopt
+  /// after an error.
+  std::optional<SumOrders> sumOrders(const SplitChoice &choice);
+  /// Why the step cut by \p way is not known to have the whole one's bits, by
+  /// how both are computed; empty: it is.
+  std::string whyNotProven(const SplitChoice &way);
+  /// Compiles the step as it was cut, which replaces the whole one; fails where
+  /// \p differs says what its results have not of the whole step's, and where
+  /// it does not fit after all. Then it is gone.
+  mlir::FailureOr<CompiledProgram> compileInPieces(FittingCut &fitting,
+                                                   SetArguments setArguments,
+                                                   std::string &differs);
+  /// The same, and what is then said of it; \p most: what needs most of the
+  /// whole step. \p why not, where that is so.
+  mlir::FailureOr<CompiledProgram> takeCut(FittingCut &fitting,
+                                           const Neediest &most,
+                                           SetArguments setArguments,
+                                           std::string &why);
   /// The first result of \p program, the current compiler's, that differs from
   /// that of \p whole by a bit; empty: none does.
   llvm::Expected<std::string>
@@ -262,6 +278,8 @@ private:
   std::vector<KeptCheckpoints> withCheckpoints;
   /// How the first of the compilers is cut.
   SplitChoice firstChoice;
+  /// Of the model cut so, once they are asked for.
+  std::optional<SumOrders> wholeSums;
   /// The first of the compilers has parameters in slices, the second whole.
   bool slicesParameters = false;
   /// What made the step fit, where it was cut for that: the last compiler's.

@@ -19,6 +19,7 @@ namespace baechi {
 struct CutReport {
   /// Why results have the bits of the whole step, or may not.
   enum class Bits {
+    Proven,   ///< all sums are added up in the whole's order
     Compared, ///< both were computed and compared
     Exact,    ///< each sum has one order (`splits=exact`)
     Rounded,  ///< sums may be in another order (`splits=any`)
@@ -31,6 +32,7 @@ struct CutReport {
   unsigned microBatches = 0;      ///< 0: the batch is whole
   std::vector<std::string> rules; ///< NAME=DIM:PIECES
   Bits bits = Bits::Compared;
+  std::string unproven; ///< why they are compared
 
   /// The options that ask for it.
   std::string request() const;

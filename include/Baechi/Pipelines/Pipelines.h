@@ -17,11 +17,12 @@
 
 namespace baechi {
 
-/// Those of populateForming() that look at no kernel's code.
+/// Those of populateForming() that look at no kernel's code. \p sums: how the
+/// step's are added up, unless it is null.
 void populateOutlining(mlir::OpPassManager &manager,
                        const CudaProductOptions *products,
-                       const SplitChoice &splits,
-                       SplitReport *report = nullptr);
+                       const SplitChoice &splits, SplitReport *report = nullptr,
+                       SumOrders *sums = nullptr);
 
 /// The passes that make kernels of a model: the same for --baechi-compile and
 /// HostCompiler, so that both place the same operators. \p products: how GPUs

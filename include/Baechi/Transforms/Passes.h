@@ -18,6 +18,7 @@ namespace baechi {
 
 struct Profile;
 struct SplitReport;
+struct SumOrders;
 
 /// What memory planning found for one device.
 struct ArenaReport {
@@ -56,9 +57,15 @@ struct PlaceAndPlanReport {
 /// roofline.
 std::unique_ptr<mlir::Pass> createAnnotateCosts(const Profile *profile);
 
-/// --baechi-split that also fills in \p report, unless it is null.
+/// --baechi-split that also fills in \p report, unless it is null, and gives
+/// the step's sums numbers before, if it is to (Analysis/SumOrders.h).
 std::unique_ptr<mlir::Pass> createSplit(const SplitOptions &options,
-                                        SplitReport *report);
+                                        SplitReport *report,
+                                        bool numbersSums = false);
+
+/// --baechi-form-kernels that also fills in \p sums, how those with numbers
+/// are added up, unless it is null.
+std::unique_ptr<mlir::Pass> createFormKernels(SumOrders *sums);
 
 /// --baechi-plan-memory that also fills in \p arenas, one a device, whether
 /// they are within the limits or not.

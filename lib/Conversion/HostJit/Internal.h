@@ -40,7 +40,7 @@ compileModule(llvm::Module &module, llvm::orc::JITTargetMachineBuilder target,
               HostJitOptions::Sanitizer sanitizer, HostCode::Effort effort);
 
 /// Of the steps of compileModule: objects of another version are not used.
-inline constexpr const char *kCodeVersion = "2";
+inline constexpr const char *kCodeVersion = "3";
 
 } // namespace baechi
 

@@ -6,12 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Transforms/Exact/Passes.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -22,9 +20,6 @@ namespace baechi {
 
 using namespace mlir;
 using namespace baechi;
-
-/// Fewer terms are as soon added one after the other.
-static constexpr int64_t kFewestLaneTerms = 2 * kSumLanes;
 
 /// Reductions whose bodies are not shown would lose their flags when they are
 /// printed.
@@ -60,43 +55,6 @@ static void showBodies(func::FuncOp step) {
   }
 }
 
-/// The operation that adds a term to the result so far, and does nothing else
-/// with it.
-static arith::AddFOp sumOf(linalg::GenericOp op) {
-  SmallVector<Operation *, 4> combiners;
-  if (op->getNumResults() != 1 || op.getNumReductionLoops() == 0 ||
-      !matchReduction(op.getRegionOutputArgs(), 0, combiners) ||
-      combiners.size() != 1)
-    return nullptr;
-  auto sum = dyn_cast<arith::AddFOp>(combiners.front());
-  return sum && op.getBody()->getTerminator()->getOperand(0) == sum.getResult()
-             ? sum
-             : nullptr;
-}
-
-/// The product that a contraction in single precision adds.
-static arith::MulFOp productOf(linalg::GenericOp op, arith::AddFOp sum) {
-  if (!sum.getType().isF32() || !matchContraction(op))
-    return nullptr;
-  for (Value term : sum->getOperands())
-    if (auto product = term.getDefiningOp<arith::MulFOp>())
-      return product;
-  return nullptr;
-}
-
-/// Whether the terms of the innermost reduction loop lie together, and are
-/// many.
-static bool fillsLanes(linalg::GenericOp op) {
-  unsigned last = *lastReductionLoop(op);
-  if (op.getStaticLoopRanges()[last] < kFewestLaneTerms)
-    return false;
-  AffineExpr walks = getAffineDimExpr(last, op.getContext());
-  return llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *input) {
-    AffineMap map = op.getMatchingIndexingMap(input);
-    return map.getNumResults() > 0 && map.getResults().back() == walks;
-  });
-}
-
 namespace {
 struct FixSums : public baechi::impl::FixSumsBase<FixSums> {
   void runOnOperation() override {
@@ -105,15 +63,7 @@ struct FixSums : public baechi::impl::FixSumsBase<FixSums> {
       return signalPassFailure();
     clearFastMath(*step);
     showBodies(*step);
-    step->walk([](linalg::GenericOp op) {
-      arith::AddFOp sum = sumOf(op);
-      if (!sum)
-        return;
-      if (arith::MulFOp product = productOf(op, sum))
-        markFusedProduct(sum, product);
-      else if (!matchContraction(op) && fillsLanes(op))
-        markLaneSum(sum);
-    });
+    step->walk([](linalg::GenericOp op) { markSums(op); });
     (*step)->setAttr(BaechiDialect::kImplementation,
                      StringAttr::get(&getContext(), kExact));
   }

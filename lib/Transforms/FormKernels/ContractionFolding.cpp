@@ -149,6 +149,8 @@ struct ReduceOnce : OpRewritePattern<GenericOp> {
                                      .getResult())
                       .result();
     bool isFloat = isa<FloatType>(type.getElementType());
+    Location adds =
+        op.getBody()->getTerminator()->getOperand(0).getDefiningOp()->getLoc();
     auto once = GenericOp::create(
         rewriter, loc, start.getType(), other, start,
         {maps[side].replaceDimsAndSymbols(renumbered, {}, count, 0),
@@ -158,10 +160,10 @@ struct ReduceOnce : OpRewritePattern<GenericOp> {
           Value product, sum;
           if (isFloat) {
             product = arith::MulFOp::create(body, loc, arguments[0], factor);
-            sum = arith::AddFOp::create(body, loc, arguments[1], product);
+            sum = arith::AddFOp::create(body, adds, arguments[1], product);
           } else {
             product = arith::MulIOp::create(body, loc, arguments[0], factor);
-            sum = arith::AddIOp::create(body, loc, arguments[1], product);
+            sum = arith::AddIOp::create(body, adds, arguments[1], product);
           }
           YieldOp::create(body, loc, sum);
         });

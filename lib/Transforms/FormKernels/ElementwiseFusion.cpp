@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Splits.h"
+#include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -160,8 +161,8 @@ static bool allUsersCanRecompute(GenericOp producer) {
 }
 
 /// A reader looks for elements that are equal to others, as the gradient of a
-/// maximum does. Code that computes them in one place may round otherwise than
-/// code that does so in another: products are contracted.
+/// maximum does. Code of GPUs that computes them in one place may round
+/// otherwise than such code in another: products are contracted there.
 static bool isComparedForEquality(GenericOp producer) {
   auto compares = [](Operation &op) {
     auto compare = dyn_cast<arith::CmpFOp>(op);
@@ -400,6 +401,7 @@ void formkernels::reorderReductions(func::FuncOp step) {
       keepReductionOrder(op, order);
     if (llvm::is_sorted(order))
       continue;
+    noteOrder(op, order);
     rewriter.setInsertionPoint(op);
     (void)interchangeGenericOp(rewriter, op, order);
   }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Transforms/Passes.h"
 #include "Phases.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -33,6 +34,7 @@ namespace {
 class FormKernels : public baechi::impl::FormKernelsBase<FormKernels> {
 public:
   using FormKernelsBase::FormKernelsBase;
+  explicit FormKernels(SumOrders *sums) : sums(sums) {}
 
   /// Folds ask reshapes and paddings for their shapes: what is formed must not
   /// depend on what a tool has registered.
@@ -72,6 +74,8 @@ public:
     simplify(step);
     copyPlainResults(step);
     copyHostOperands(step);
+    if (sums)
+      *sums = sumOrdersOf(step);
     outlineKernels(step, rowLoops, maxBuffers, counted);
     if (failed(verifyFormed(module)))
       return signalPassFailure();
@@ -122,5 +126,11 @@ private:
         << counted.operatorsAfter << " calls of " << counted.kernels
         << " distinct kernels that move " << megabytes(counted.bytesAfter);
   }
+
+  SumOrders *sums = nullptr;
 };
 } // namespace
+
+std::unique_ptr<Pass> baechi::createFormKernels(SumOrders *sums) {
+  return std::make_unique<FormKernels>(sums);
+}

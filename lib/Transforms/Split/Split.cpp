@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Transforms/Passes.h"
 #include "Describe.h"
 #include "Exchange.h"
@@ -121,14 +122,16 @@ void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
 namespace {
 struct Split : public baechi::impl::SplitBase<Split> {
   using SplitBase::SplitBase;
-  Split(const SplitOptions &options, SplitReport *report)
-      : SplitBase(options), report(report) {}
+  Split(const SplitOptions &options, SplitReport *report, bool numbersSums)
+      : SplitBase(options), report(report), numbersSums(numbersSums) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> step = stored ? findStepToStore(getOperation())
                                           : findStepToCut(getOperation());
     if (failed(step))
       return signalPassFailure();
+    if (numbersSums)
+      numberSums(*step);
     PlanOptions options;
     options.pieces = pieces;
     options.reductions = reductions;
@@ -161,10 +164,12 @@ struct Split : public baechi::impl::SplitBase<Split> {
   }
 
   SplitReport *report = nullptr;
+  bool numbersSums = false;
 };
 } // namespace
 
 std::unique_ptr<Pass> baechi::createSplit(const SplitOptions &options,
-                                          SplitReport *report) {
-  return std::make_unique<Split>(options, report);
+                                          SplitReport *report,
+                                          bool numbersSums) {
+  return std::make_unique<Split>(options, report, numbersSums);
 }

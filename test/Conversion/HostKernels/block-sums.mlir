@@ -8,10 +8,10 @@
 
 // 4 rows of 1024 elements are a block, one row is left: two inner loops.
 // CHECK-LABEL: llvm.func @baechi.kernel.sum_of_all(
-// CHECK: llvm.fadd {{.*}}fastmath<contract, reassoc>} : f32
+// CHECK: llvm.fadd {{.*}} : vector<8xf32>
 // CHECK: llvm.fpext {{.*}} : f32 to f64
 // CHECK: llvm.fadd {{.*}} : f64
-// CHECK: llvm.fadd {{.*}}fastmath<contract, reassoc>} : f32
+// CHECK: llvm.fadd {{.*}} : vector<8xf32>
 // CHECK: llvm.fadd {{.*}} : f64
 // CHECK: llvm.fptrunc {{.*}} : f64 to f32
 func.func private @sum_of_all(%x: tensor<4097x1024xf32>, %s: tensor<f32>) -> tensor<f32> attributes {baechi.kernel} {

@@ -24,7 +24,7 @@ def FixSums : Pass<"baechi-fix-sums", "::mlir::ModuleOp"> {
       multiply-adds in the order of its reduction loops: a register tile, which
       does so for all its elements at once, and a plain loop are alike. Flags
       `contract` on the sum and on the product say so.
-    - A sum over 32 and more elements that lie together is computed in 16
+    - A sum over 8 and more elements that lie together is computed in 16
       partial sums, which vectors hold, and those are added in pairs. The flag
       `reassoc` on the sum says so.
     - All other sums are in the order of their loops.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Common/BlockSums.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,8 +16,8 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Terms of a block that LLVM adds in the lanes of a few vectors, and of one
-/// that is added one after the other: no more than some hundred roundings each.
+/// Terms of a block that is added in lanes, and of one that is added one after
+/// the other: no more than some hundred roundings each.
 constexpr int64_t kInLanes = 4096, kInTurn = 512;
 
 /// How often the result so far is a term of \p value.
@@ -92,7 +93,7 @@ bool BlockSums::plan() {
       llvm::is_contained(ranges, ShapedType::kDynamic) ||
       llvm::is_contained(ranges, 0) || !addsUp(op))
     return false;
-  int64_t most = isReduction(ranges.size() - 1) ? kInLanes : kInTurn;
+  int64_t most = laneSumsOf(op).empty() ? kInTurn : kInLanes;
   int64_t terms = 1, inAll = 1; // of a block
   for (size_t loop = ranges.size(); loop-- > 0;) {
     if (!isReduction(loop))

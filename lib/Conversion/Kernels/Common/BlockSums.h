@@ -12,19 +12,14 @@
 
 namespace baechi {
 
-/// Sums of no more terms stay as they are, those of products in register tiles,
-/// too: one after the other they have the bits of the same terms in pieces
-/// (docs/memory.md, "Cut into pieces").
-inline constexpr int64_t kShortSum = 32768;
-
 /// Whether every result of \p op is one sum in single precision.
 bool addsUp(mlir::linalg::GenericOp op);
 
-/// Lets a long sum of \p op, on buffers in single precision, run in blocks,
-/// which are added up in double precision: terms that are added one after the
-/// other are rounded to what has been added up by then (Higham, "Accuracy and
-/// Stability of Numerical Algorithms", 4.2). Returns the operation that adds up
-/// each block; \p op itself where no sum is long.
+/// Lets a long sum of \p op (`kShortSum`), on buffers in single precision, run
+/// in blocks, which are added up in double precision: terms that are added one
+/// after the other are rounded to what has been added up by then (Higham,
+/// "Accuracy and Stability of Numerical Algorithms", 4.2). Returns the
+/// operation that adds up each block; \p op itself where no sum is long.
 ///
 /// The blocks depend on the reductions and on the order of the loops, not on
 /// the extents of the others, as exact sums need it (Analysis/ExactSums.h).

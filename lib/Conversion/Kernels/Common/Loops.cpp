@@ -30,7 +30,7 @@ using namespace baechi;
 namespace {
 /// Lower is better: how a contraction's innermost loop `dim` runs through
 /// memory. Contiguous in the result and broadcast or contiguous in the factors
-/// is what LLVM vectorizes best; then a dot product of contiguous factors.
+/// is what LLVM vectorizes best.
 int64_t innermostCost(linalg::LinalgOp op, unsigned dim) {
   int64_t cost = 0;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -44,10 +44,9 @@ int64_t innermostCost(linalg::LinalgOp op, unsigned dim) {
   return cost;
 }
 
-/// Orders a contraction's loops: parallel ones, reductions, and innermost the
-/// one that runs through memory best.
-void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op,
-                           bool inOrder) {
+/// Orders a contraction's loops: parallel ones, reductions in their order, and
+/// innermost the parallel one that runs through memory best.
+void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op) {
   SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
   SmallVector<unsigned> order;
   for (auto kind :
@@ -55,12 +54,14 @@ void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op,
     for (unsigned dim : llvm::seq(op.getNumLoops()))
       if (kinds[dim] == kind)
         order.push_back(dim);
-  auto *best = llvm::min_element(order, [&](unsigned a, unsigned b) {
-    return innermostCost(op, a) < innermostCost(op, b);
-  });
-  std::rotate(best, best + 1, order.end());
-  if (inOrder)
-    keepReductionOrder(op, order);
+  auto *parallelEnd = order.begin() + op.getNumParallelLoops();
+  if (parallelEnd != order.begin()) {
+    auto *best = std::min_element(
+        order.begin(), parallelEnd, [&](unsigned a, unsigned b) {
+          return innermostCost(op, a) < innermostCost(op, b);
+        });
+    std::rotate(best, best + 1, order.end());
+  }
   if (llvm::is_sorted(order))
     return;
   rewriter.setInsertionPoint(op);
@@ -105,6 +106,9 @@ LogicalResult lowerKernel(func::FuncOp kernel,
                                                 copy.getTarget());
   }
 
+  // What is said of a program's arithmetic says nothing of its kernels.
+  if (!inOrder)
+    clearFastMath(kernel);
   generalizeContractions(rewriter, kernel);
   kernel.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
   for (linalg::LinalgOp op : ops) {
@@ -116,64 +120,21 @@ LogicalResult lowerKernel(func::FuncOp kernel,
       return failure();
     if (inPlace || !generic)
       continue;
+    if (!inOrder)
+      markSums(generic);
+    if (!inOrder && isLoopOfDots(generic))
+      markLoopOfDots(generic);
     bool isProduct = linalg::isaContractionOpInterface(op);
-    if (isProduct)
-      orderContractionLoops(rewriter, generic, inOrder);
+    if (isProduct && laneSumsOf(generic).empty())
+      orderContractionLoops(rewriter, generic);
     // An exact product's sum has one order, also where it is in tiles.
     if (isProduct && inOrder)
       continue;
     for (linalg::GenericOp each : sumInBlocks(rewriter, generic))
-      if (inOrder && laneSumOf(each))
+      if (!laneSumsOf(each).empty())
         lowerLaneSum(rewriter, each);
   }
   return success();
-}
-
-/// The operations that combine a reduction's elements: from what is yielded to
-/// the result so far.
-void collectCombiners(linalg::LinalgOp op, DenseSet<Operation *> &combiners) {
-  if (op.getNumReductionLoops() == 0)
-    return;
-  Block *body = op.getBlock();
-  ArrayRef<BlockArgument> results = op.getRegionOutputArgs();
-  // Whether a value is made of the result so far.
-  std::function<bool(Value)> visit = [&](Value value) {
-    if (llvm::is_contained(results, value))
-      return true;
-    Operation *made = value.getDefiningOp();
-    if (!made || made->getBlock() != body ||
-        !isa<arith::AddFOp, arith::MulFOp>(*made))
-      return false;
-    bool left = visit(made->getOperand(0)), right = visit(made->getOperand(1));
-    if (left || right)
-      combiners.insert(made);
-    return left || right;
-  };
-  for (Value yielded : body->getTerminator()->getOperands())
-    visit(yielded);
-}
-
-/// Lets LLVM reorder the sums and products of reductions, and contract products
-/// everywhere. All else is computed in the program's order: `x - m - log(s)`,
-/// compensated sums and roundings by large numbers depend on it. Infinities,
-/// NaNs and the sign of a zero are exact, and comparisons, which models use to
-/// look for either. Reciprocals and roots are not estimated: an estimate makes
-/// 1 / 0 and 1 / sqrt(0) NaN. Changes of type stay as they are: a pair of them
-/// that contracts would not round.
-void relaxFloatingPoint(func::FuncOp kernel) {
-  using Flags = arith::FastMathFlags;
-  DenseSet<Operation *> combiners;
-  kernel.walk([&](linalg::LinalgOp op) { collectCombiners(op, combiners); });
-  kernel.walk([&](arith::ArithFastMathInterface op) {
-    if (isa<arith::CmpFOp, arith::SelectOp, arith::TruncFOp, arith::ExtFOp>(
-            *op))
-      return;
-    auto flags = Flags::contract;
-    if (combiners.contains(op))
-      flags = flags | Flags::reassoc;
-    op->setAttr(op.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(kernel.getContext(), flags));
-  });
 }
 
 /// Elementary functions whose polynomials LLVM vectorizes and that are within a
@@ -209,10 +170,7 @@ LogicalResult baechi::lowerToLoops(ModuleOp kernels,
         return failure();
   // Before the polynomials, whose roundings are part of them.
   for (auto kernel : kernels.getOps<func::FuncOp>())
-    if (isExact(kernel))
-      fixFloatingPoint(kernel);
-    else
-      relaxFloatingPoint(kernel);
+    fixFloatingPoint(kernel);
   // Calls of libm would keep LLVM from vectorizing.
   RewritePatternSet patterns(kernels.getContext());
   populateMathF32ExpansionPatterns(patterns, [](StringRef) { return true; });

@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Common/BlockSums.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "Common/PointerCode.h"
 #include "Mapping.h"
 #include "Products.h"

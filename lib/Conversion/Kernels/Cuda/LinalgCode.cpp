@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LinalgCode.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "Common/BlockSums.h"
 #include "Common/Strides.h"
 #include "mlir/Dialect/Affine/Utils.h"

@@ -27,7 +27,7 @@ constexpr int64_t kAlignment = 64;
 /// Smaller products cost less as loops that LLVM vectorizes. Of rows and
 /// columns there must be enough to fill vectors, whichever a tile's vectors run
 /// along.
-constexpr int64_t kFewestRows = 4, kFewestTerms = 8;
+constexpr int64_t kFewestTerms = 8;
 
 int64_t sizeOf(const ProductLoops &loops) {
   int64_t size = 1;
@@ -37,8 +37,8 @@ int64_t sizeOf(const ProductLoops &loops) {
 }
 
 bool isLarge(const StridedProduct &product) {
-  return sizeOf(product.rows) >= kFewestRows &&
-         sizeOf(product.columns) >= kFewestRows &&
+  return sizeOf(product.rows) >= kFewestTiledRows &&
+         sizeOf(product.columns) >= kFewestTiledRows &&
          sizeOf(product.sums) >= kFewestTerms;
 }
 

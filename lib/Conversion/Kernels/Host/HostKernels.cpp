@@ -29,7 +29,6 @@ using namespace baechi;
 namespace {
 constexpr StringLiteral kOpenBlas = "openblas";
 constexpr StringLiteral kOneDnn = "onednn";
-constexpr StringLiteral kGenerated = "generated";
 
 /// The implementation that `kernel` asks for, else its default; fails on one
 /// that it does not have.

@@ -185,10 +185,10 @@ void collapseNeighbours(ProductLoops &loops) {
 }
 
 /// Most terms of the sum inside a tile.
-int64_t termsInside(const TilePlan &plan, bool inOrder) {
+int64_t termsInside(const TilePlan &plan) {
   int64_t terms = kPanelElements / plan.columnsPerTile();
   // Blocks of several products would take turns.
-  bool keepsOrder = inOrder && plan.operands.factors.size() > 1;
+  bool keepsOrder = plan.operands.factors.size() > 1;
   if (plan.row.a == 1 && !keepsOrder)
     terms = std::min(terms, plan.packRows ? kPackedTerms : kLinesOfRows);
   return terms;
@@ -286,7 +286,7 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   plan.around.append(product.columns);
   plan.aroundRows = product.rows;
   chooseTile(plan);
-  // The innermost runs through B most closely.
+  // The innermost runs through B most closely. (Analysis/SumOrders.cpp knows.)
   if (!inOrder)
     llvm::stable_sort(product.sums,
                       [](const ProductLoop &one, const ProductLoop &other) {
@@ -296,7 +296,7 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   // Rows so far apart share few sets of the caches.
   plan.packRows = !isPanel && plan.row.a == 1 &&
                   std::abs(product.sums.back().a) >= kFarApart;
-  chooseBlocks(plan, product.sums, termsInside(plan, inOrder));
+  chooseBlocks(plan, product.sums, termsInside(plan));
   if (inOrder && plan.operands.factors.size() > 1 && !plan.blocks.empty())
     return std::nullopt;
   plan.packPanel =

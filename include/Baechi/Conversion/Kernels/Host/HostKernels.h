@@ -17,13 +17,16 @@ namespace baechi {
 
 /// Grows with every change of the code that kernels become: what was measured
 /// of other versions is measured again.
-constexpr int kHostCodeVersion = 10;
+constexpr int kHostCodeVersion = 11;
 
 /// The symbol that `kernel` has in host code. Its dots keep it apart from what
 /// C and the runtime name: a kernel may be called exp, and call libm's.
 inline std::string hostSymbol(llvm::StringRef kernel) {
   return ("baechi.kernel." + kernel).str();
 }
+
+/// The one that every kernel has, but in exact steps.
+inline constexpr llvm::StringLiteral kGenerated = "generated";
 
 /// The implementations that host code can be made with for `kernel`, the
 /// default first: "generated" (every kernel), "openblas" and "onednn"
