@@ -165,8 +165,7 @@ private:
     int64_t inRoot = offsetInRoot(value);
     if (Value borrowed = lent.lookup(root))
       return plus(loc, borrowed, inRoot);
-    auto result = cast<OpResult>(root);
-    return plus(loc, addressOfConstant(loc, result.getOwner()), inRoot);
+    return plus(loc, addressOfConstant(loc, root.getDefiningOp()), inRoot);
   }
 
   Value integer64(Location loc, int64_t value) {
