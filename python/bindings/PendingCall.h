@@ -40,6 +40,9 @@ public:
       PyBuffer_Release(&view);
   }
 
+  /// They are never given back: somebody may still read.
+  void abandon() { views.clear(); }
+
   /// Null where \p object gives none of so many bytes in C's order.
   Py_buffer *take(PyObject *object, int flags, Py_ssize_t bytes) {
     Py_buffer view;
@@ -68,11 +71,15 @@ public:
         views(std::move(views)) {}
   PendingCall(PendingCall &&) = default;
   ~PendingCall() {
-    if (!queue || hasEnded())
+    if (!queue)
       return;
-    nanobind::gil_scoped_release release; // its places are about to go
-    while (!queue->waitFor(*call, StepQueue::Milliseconds(1000)))
-      ;
+    if (!hasEnded()) {
+      nanobind::gil_scoped_release release; // its places are about to go
+      while (!queue->waitFor(*call, StepQueue::Milliseconds(1000)))
+        ;
+    }
+    if (call->isLeftBehind)
+      views.abandon();
   }
 
   bool hasEnded() const { return queue->stateOf(*call) >= State::Ended; }
@@ -83,6 +90,8 @@ public:
   void wait() {
     if (!hasEnded())
       waitFor([&](auto limit) { return queue->waitFor(*call, limit); });
+    if (call->isLeftBehind)
+      views.abandon();
     views.release();
   }
   /// Of a call that has ended.

@@ -60,17 +60,15 @@ public:
   using Given = std::tuple<nb::object, nb::object, std::optional<bool>,
                            Py_ssize_t, std::string>;
 
-  /// \p call and \p wallNs are functions of a step library, \p step what it
-  /// opened, \p queue that step's. \p given: shape, dtype, weak type, bytes and
-  /// number of each argument. \p donated: those whose places results take.
-  /// \p pendingArray: the class of results that a
-  /// queue's calls will write.
-  StepCall(uintptr_t call, uintptr_t wallNs, uintptr_t step,
-           std::shared_ptr<StepQueue> queue, const std::vector<Given> &given,
-           std::vector<Py_ssize_t> resultBytes, std::vector<size_t> donated,
-           nb::object jaxArray, nb::object numpyArray, nb::object pendingArray)
-      : call(reinterpret_cast<Call>(call)),
-        wallNs(reinterpret_cast<WallNs>(wallNs)),
+  /// \p wallNs is a function of a step library, \p step what it opened, \p
+  /// queue that step's. \p given: shape, dtype, weak type, bytes and number of
+  /// each argument. \p donated: those whose places results take. \p
+  /// pendingArray: the class of results that a queue's calls will write.
+  StepCall(uintptr_t wallNs, uintptr_t step, std::shared_ptr<StepQueue> queue,
+           const std::vector<Given> &given, std::vector<Py_ssize_t> resultBytes,
+           std::vector<size_t> donated, nb::object jaxArray,
+           nb::object numpyArray, nb::object pendingArray)
+      : wallNs(reinterpret_cast<WallNs>(wallNs)),
         step(reinterpret_cast<void *>(step)), queue(std::move(queue)),
         resultBytes(std::move(resultBytes)), donated(std::move(donated)),
         jaxArray(std::move(jaxArray)), numpyArray(std::move(numpyArray)),
@@ -100,9 +98,11 @@ public:
     int64_t ns;
     {
       nb::gil_scoped_release release;
-      failed = call(step, places.arguments.data(), places.results.data());
+      failed = queue->runNow(places);
       ns = wallNs(step);
     }
+    if (places.isLeftBehind)
+      views.abandon();
     return nb::int_(failed ? int64_t(-1) : ns);
   }
 
@@ -122,7 +122,6 @@ public:
   }
 
 private:
-  using Call = int (*)(void *, const void *const *, void *const *);
   using WallNs = int64_t (*)(const void *);
 
   /// What a call that is not run at once may take values of.
@@ -140,6 +139,7 @@ private:
         outputs.size() != resultBytes.size())
       return false;
     places.arguments.assign(count, nullptr);
+    places.lent.assign(count, 0);
     places.results.assign(resultBytes.size(), nullptr);
     places.numbers.resize(count);
     std::vector<bool> isHeld(count);
@@ -233,6 +233,7 @@ private:
           return nullptr;
         if (!maker->hasEnded())
           places.reads.push_back(maker->queued());
+        places.lent[index] = 1;
         return bytesOf(
             views.take(buffer.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes));
       }
@@ -254,6 +255,9 @@ private:
       if (!view && isJax && isOnHost(leaf))
         if (nb::object array = asNumpy(leaf))
           view = views.take(array.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes);
+      // Arrays of JAX do not change, and their views keep them. One of NumPy
+      // may be changed by another thread.
+      places.lent[index] = isJax;
       if (!view || isJax || !source)
         return bytesOf(view);
       // The caller may change its array as soon as it has it back.
@@ -346,7 +350,6 @@ private:
            put(static_cast<int32_t>(whole));
   }
 
-  const Call call;
   const WallNs wallNs;
   void *const step;
   const std::shared_ptr<StepQueue> queue;
@@ -361,13 +364,12 @@ private:
 
 void baechi::python::defineStepCall(nb::module_ &m) {
   nb::class_<StepCall>(m, "StepCall")
-      .def(nb::init<uintptr_t, uintptr_t, uintptr_t, std::shared_ptr<StepQueue>,
+      .def(nb::init<uintptr_t, uintptr_t, std::shared_ptr<StepQueue>,
                     const std::vector<StepCall::Given> &,
                     std::vector<Py_ssize_t>, std::vector<size_t>, nb::object,
                     nb::object, nb::object>(),
-           "call"_a, "wall_ns"_a, "step"_a, "queue"_a, "arguments"_a,
-           "result_bytes"_a, "donated"_a, "jax_array"_a, "numpy_array"_a,
-           "pending_array"_a)
+           "wall_ns"_a, "step"_a, "queue"_a, "arguments"_a, "result_bytes"_a,
+           "donated"_a, "jax_array"_a, "numpy_array"_a, "pending_array"_a)
       .def("run", &StepCall::run, "leaves"_a, "holders"_a, "outputs"_a)
       .def("dispatch", &StepCall::dispatch, "leaves"_a, "holders"_a,
            "outputs"_a, "previous"_a.none());

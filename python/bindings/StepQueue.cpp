@@ -23,6 +23,15 @@ static const QueuedCall *failedBefore(const QueuedCall &call) {
   return nullptr;
 }
 
+int OpenedStep::run(QueuedCall &places) const {
+  int failed = lending
+                   ? lending(step, places.arguments.data(), places.lent.data(),
+                             places.results.data())
+                   : call(step, places.arguments.data(), places.results.data());
+  places.isLeftBehind = failed && usable && usable(step) == 0;
+  return failed;
+}
+
 std::shared_ptr<StepQueue> StepQueue::create(const OpenedStep &opened) {
   return {new StepQueue(opened), [](StepQueue *queue) {
             if (!queue->isOfOtherProcess())
@@ -126,8 +135,7 @@ void StepQueue::runFirst(std::unique_lock<std::mutex> &lock, bool mayOverlap) {
 void StepQueue::runAlone(QueuedCall &call, std::unique_lock<std::mutex> &lock) {
   call.state = State::Running;
   lock.unlock();
-  bool isWrong =
-      opened.call(opened.step, call.arguments.data(), call.results.data()) != 0;
+  bool isWrong = opened.run(call) != 0;
   int64_t ns = opened.wallNs(opened.step);
   std::string text = isWrong ? opened.error(opened.step) : "";
   lock.lock();

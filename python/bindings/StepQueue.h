@@ -41,17 +41,27 @@ struct CallGiver {
   void (*ended)(void *user, int64_t call);
 };
 
+struct QueuedCall;
+
 /// The functions of a step library that a call needs, and what it opened.
 struct OpenedStep {
   int (*call)(void *, const void *const *, void *const *);
   int64_t (*wallNs)(const void *);
   const char *(*error)(const void *);
   void *step;
+  /// As baechi_step_call_lending and baechi_step_usable (Baechi/Runtime/
+  /// StepLibrary.h); null: everything is copied.
+  int (*lending)(void *, const void *const *, const unsigned char *,
+                 void *const *) = nullptr;
+  int (*usable)(const void *) = nullptr;
   /// As baechi_step_overlap (Baechi/Runtime/StepLibrary.h); null: calls run one
   /// by one.
   int (*overlap)(void *, int64_t, const CallGiver *, int64_t *) = nullptr;
   /// Of the step's program: so many calls may be under way.
   size_t devices = 1;
+
+  /// One call, with these places; as baechi_step_call.
+  int run(QueuedCall &call) const;
 };
 
 /// A call of a step. Who gave it keeps the memory that its places are of until
@@ -60,6 +70,8 @@ struct QueuedCall {
   /// Where arguments are read and results written; null for those that stay.
   std::vector<const void *> arguments;
   std::vector<void *> results;
+  /// Of each argument, whether nobody writes to it until the call has ended.
+  std::vector<unsigned char> lent;
   /// Python's numbers, and copies of what the caller may change meanwhile.
   std::vector<int64_t> numbers;
   std::vector<std::unique_ptr<std::byte[]>> copies;
@@ -74,6 +86,8 @@ struct QueuedCall {
   /// Since its begin, or where calls overlap since the end of the one before.
   int64_t wallNs = 0;
   std::string error;
+  /// It has failed, and a device may still read the arguments.
+  bool isLeftBehind = false;
   std::chrono::steady_clock::time_point begun; ///< by the first device
 
   bool hasEnded() const { return state >= State::Ended; }
@@ -85,6 +99,8 @@ public:
   static std::shared_ptr<StepQueue> create(const OpenedStep &opened);
   /// Ends what was given.
   ~StepQueue();
+  /// A call that is not in the queue, while nothing is.
+  int runNow(QueuedCall &call) const { return opened.run(call); }
   StepQueue(const StepQueue &) = delete;
   StepQueue &operator=(const StepQueue &) = delete;
 

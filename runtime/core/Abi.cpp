@@ -54,6 +54,12 @@ int32_t baechi_give_back(baechi_context *context, int32_t queue, int32_t seq) {
   return context->exchange.giveBack(*context, queue, seq);
 }
 
+const void *baechi_argument(baechi_context *context, int32_t argument,
+                            const void *place) {
+  const void *lent = context->exchange.lentArgument(argument);
+  return lent ? lent : place;
+}
+
 void baechi_operator_begin(baechi_context *context, int32_t op) {
   context->exchange.beginOperator(*context, op);
 }

@@ -34,6 +34,7 @@ static bool isIdle(const Program &program, int32_t device) {
 Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
                    int32_t spins, bool timeline, FaultInjector *faults)
     : program(program), spins(spins), timeline(timeline), faults(faults),
+      lentArguments(program.arguments.size()),
       elsewhere(program.devices.size(), false) {
   for (const QueueInfo &queue : program.queues) {
     queues.push_back({queue.from,

@@ -47,6 +47,7 @@
 #include "Baechi/Runtime/Timeline.h"
 #include "core/Asynchronous.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -262,6 +263,20 @@ public:
   /// Between steps: who computes host calls.
   void setHostCalls(HostCalls given) { hostCalls = given; }
   bool callsHost() const { return hostCalls.function != nullptr; }
+  /// Between steps: the next ones read an argument where the caller has it,
+  /// until all are taken back.
+  void lendArgument(size_t argument, const void *memory) {
+    lentArguments[argument] = memory;
+  }
+  void takeArgumentsBack() {
+    std::fill(lentArguments.begin(), lentArguments.end(), nullptr);
+  }
+  /// Null: it lies in its place.
+  const void *lentArgument(int32_t argument) const {
+    return size_t(argument) < lentArguments.size()
+               ? lentArguments[size_t(argument)]
+               : nullptr;
+  }
   /// When no thread uses them any more.
   void dropMovers() {
     for (Channel &channel : queues)
@@ -364,6 +379,7 @@ private:
   Relay *relay = nullptr;
   Relay *carrier = nullptr;
   HostCalls hostCalls;
+  std::vector<const void *> lentArguments;
   std::vector<bool> elsewhere;
   /// How many of them.
   std::atomic<int64_t> bringing{0};

@@ -129,6 +129,7 @@ ArgumentInfo readArgument(const Cursor &at) {
   static_cast<BufferInfo &>(argument) = readBuffer(at);
   if (std::optional<Cursor> updatedBy = at.find("updated_by"))
     argument.updatedBy = updatedBy->naturalIndex();
+  argument.lendable = optionalFlag(at, "lendable");
   return argument;
 }
 

@@ -285,6 +285,21 @@ static bool haveLikePieces(const BufferInfo &a, const BufferInfo &b) {
                     });
 }
 
+/// Only a host device reads what lies elsewhere than in its arena.
+static Error checkLendable(const Program &program, const ArgumentInfo &argument,
+                           const std::string &who) {
+  if (!argument.lendable)
+    return Error();
+  if (!argument.pieces.empty() || argument.hasCopies() || argument.updatedBy)
+    return Error(who + ": it is lendable, but is in pieces, has copies or is "
+                       "updated");
+  const DeviceInfo &device = program.devices[argument.device];
+  if (device.kind != "host" && device.kind != "null")
+    return Error(who + ": it is lendable, but device " + device.name +
+                 " is of kind '" + device.kind + "', not 'host'");
+  return Error();
+}
+
 static Error checkBuffers(const Program &program) {
   for (size_t i = 0; i < program.results.size(); ++i)
     if (Error error =
@@ -295,6 +310,8 @@ static Error checkBuffers(const Program &program) {
     const ArgumentInfo &argument = program.arguments[i];
     std::string who = describe("argument", i, argument.name);
     if (Error error = checkBuffer(program, argument, who))
+      return error;
+    if (Error error = checkLendable(program, argument, who))
       return error;
     if (!argument.updatedBy)
       continue;

@@ -20,6 +20,7 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
       {"baechi_await_recv", reinterpret_cast<void *>(baechi_await_recv)},
       {"baechi_borrow", reinterpret_cast<void *>(baechi_borrow)},
       {"baechi_give_back", reinterpret_cast<void *>(baechi_give_back)},
+      {"baechi_argument", reinterpret_cast<void *>(baechi_argument)},
       {"baechi_operator_begin",
        reinterpret_cast<void *>(baechi_operator_begin)},
       {"baechi_operator_end", reinterpret_cast<void *>(baechi_operator_end)},

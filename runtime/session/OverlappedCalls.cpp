@@ -14,15 +14,25 @@
 
 using namespace baechi::runtime;
 
-bool OverlappedCalls::copyIn(SessionState &state, size_t device,
-                             const CallSource::Places &places) const {
+const char *OverlappedCalls::copyIn(SessionState &state, size_t device,
+                                    const CallSource::Places &places) const {
   const Program &program = state.program;
-  for (size_t i = 0; i < program.arguments.size(); ++i)
-    if (places.arguments[i] &&
-        !writeOwnParts(state, device, program.arguments[i],
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    const ArgumentInfo &argument = program.arguments[i];
+    bool isMine = argument.lendable && size_t(argument.device) == device;
+    if (!places.arguments[i]) {
+      if (isMine && state.missing[i])
+        return "an argument has no value: a call before read it where its "
+               "caller had it; give it with this call";
+      continue;
+    }
+    if (!writeOwnParts(state, device, argument,
                        static_cast<const char *>(places.arguments[i])))
-      return false;
-  return true;
+      return "an argument cannot be copied";
+    if (isMine)
+      state.missing[i] = false;
+  }
+  return nullptr;
 }
 
 bool OverlappedCalls::copyOut(SessionState &state, size_t device,
@@ -72,8 +82,8 @@ void OverlappedCalls::run(SessionState &state, size_t device) {
     ++parts;
     if (setsCopies(state, places) && exchange.awaitCarriedByLast(context))
       return;
-    if (!copyIn(state, device, places))
-      return (void)exchange.fail(context, {"an argument cannot be copied"});
+    if (const char *reason = copyIn(state, device, places))
+      return (void)exchange.fail(context, {reason});
     // Which call is the last is not known before the next one comes.
     if (!runStep(state, device) ||
         exchange.leaveStep(context, /*isLast=*/false))

@@ -33,8 +33,9 @@ public:
   bool hasEndedAll() const { return parts == 0; }
 
 private:
-  bool copyIn(SessionState &state, size_t device,
-              const CallSource::Places &places) const;
+  /// Why not; null: it has.
+  const char *copyIn(SessionState &state, size_t device,
+                     const CallSource::Places &places) const;
   bool copyOut(SessionState &state, size_t device,
                const CallSource::Places &places) const;
   bool setsCopies(const SessionState &state,

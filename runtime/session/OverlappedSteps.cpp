@@ -35,7 +35,13 @@ Error Session::steps(int64_t count, std::span<const Feed> feeds,
       return Error("result " + std::to_string(fetch.result) +
                    " does not exist: the program has " +
                    std::to_string(program.results.size()));
-  return implementation->overlap(count, feeds, fetches);
+  if (Error error = implementation->checkArguments(feeds))
+    return error;
+  Error error = implementation->overlap(count, feeds, fetches);
+  if (!error)
+    for (const Feed &feed : feeds)
+      implementation->state->missing[feed.argument] = false;
+  return error;
 }
 
 /// Why steps cannot overlap; empty when they can. What moves messages of GPUs

@@ -40,7 +40,11 @@ const Program &Session::program() const {
 void Session::setHostCalls(HostCalls calls) {
   implementation->state->exchange.setHostCalls(calls);
 }
-Error Session::step() { return implementation->step(); }
+Error Session::step() {
+  if (Error error = implementation->checkArguments())
+    return error;
+  return implementation->step();
+}
 int64_t Session::stagingBytes() const {
   int64_t bytes = 0;
   for (const Channel &channel : implementation->state->exchange.channels())

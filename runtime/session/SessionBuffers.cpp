@@ -8,6 +8,7 @@
 
 #include "session/SessionImplementation.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -142,14 +143,45 @@ static Error read(const SessionState &state, const char *what, size_t index,
   return error ? cannotCopy(what, index, buffer, error) : Error();
 }
 
+/// An argument whose place was not written to when a call had it.
+static Error hasNoValue(const Program &program, size_t index) {
+  return Error("argument " + std::to_string(index) + " '" +
+               program.arguments[index].name +
+               "' has no value: a call read it where its caller had it; set "
+               "it, or give it with the call");
+}
+
+Error Session::Implementation::checkArguments(
+    std::span<const Feed> feeds) const {
+  const std::vector<uint8_t> &missing = state->missing;
+  for (size_t i = 0; i < missing.size(); ++i)
+    if (missing[i] && !state->exchange.lentArgument(int32_t(i)) &&
+        std::none_of(feeds.begin(), feeds.end(),
+                     [&](const Feed &feed) { return feed.argument == i; }))
+      return hasNoValue(state->program, i);
+  return Error();
+}
+
 Error Session::setArgument(size_t index, const void *data, size_t bytes) {
-  const SessionState &state = *implementation->state;
+  SessionState &state = *implementation->state;
   if (Error error = checkAccess(state, Call::WriteArena, "argument",
                                 program().arguments, index, bytes, usable()))
     return error;
   const ArgumentInfo &argument = program().arguments[index];
-  Error error = writeParts(state, argument, static_cast<const char *>(data));
-  return error ? cannotCopy("argument", index, argument, error) : Error();
+  if (Error error =
+          writeParts(state, argument, static_cast<const char *>(data)))
+    return cannotCopy("argument", index, argument, error);
+  state.missing[index] = false;
+  return Error();
+}
+
+/// Whether a host device reads an argument where the caller has it.
+static bool isReadThere(const SessionState &state, const ArgumentInfo &argument,
+                        const void *memory) {
+  // What kernels expect of the place of every tensor.
+  constexpr uintptr_t alignment = 64;
+  return argument.lendable && !state.isElsewhere(size_t(argument.device)) &&
+         reinterpret_cast<uintptr_t>(memory) % alignment == 0;
 }
 
 /// Whether the devices of a buffer take memory of the caller's with the next
@@ -169,18 +201,24 @@ static Expected<bool> lend(const SessionState &state, const BufferInfo &buffer,
   return taken;
 }
 
-Error Session::call(const void *const *arguments, void *const *results) {
-  return begin(arguments, results, nullptr);
+Error Session::call(const void *const *arguments, void *const *results,
+                    const uint8_t *lent) {
+  return callOrBegin(arguments, results, lent, nullptr);
 }
 
 Error Session::begin(const void *const *arguments, void *const *results,
                      void **end) {
-  const SessionState &state = *implementation->state;
+  if (end)
+    *end = nullptr;
+  return callOrBegin(arguments, results, nullptr, end);
+}
+
+Error Session::callOrBegin(const void *const *arguments, void *const *results,
+                           const uint8_t *lentArguments, void **end) {
+  SessionState &state = *implementation->state;
   // Of several devices one would have to wait for the others' messages.
   Driver *alone =
       end && state.drivers.size() == 1 ? state.drivers.front().get() : nullptr;
-  if (end)
-    *end = nullptr;
   const Program &program = this->program();
   auto whole = [&]() -> Error {
     for (size_t i = 0; i < program.arguments.size(); ++i) {
@@ -191,6 +229,12 @@ Error Session::begin(const void *const *arguments, void *const *results,
                                     program.arguments, i,
                                     size_t(argument.bytes), usable()))
         return error;
+      if (lentArguments && lentArguments[i] &&
+          isReadThere(state, argument, arguments[i])) {
+        state.exchange.lendArgument(i, arguments[i]);
+        state.missing[i] = true;
+        continue;
+      }
       // It is not written to.
       Expected<bool> taken =
           lend(state, argument, const_cast<void *>(arguments[i]), /*in=*/true);
@@ -200,6 +244,7 @@ Error Session::begin(const void *const *arguments, void *const *results,
                            static_cast<const char *>(arguments[i]));
       if (error)
         return cannotCopy("argument", i, argument, error);
+      state.missing[i] = false;
     }
     std::vector<bool> lent(program.results.size());
     for (size_t k = 0; k < program.results.size(); ++k) {
@@ -230,12 +275,14 @@ Error Session::begin(const void *const *arguments, void *const *results,
   struct Forgetting {
     ~Forgetting() {
       // A device that was left behind in a kernel may still look.
-      if (session.usable())
-        for (const std::unique_ptr<Driver> &driver : state.drivers)
-          driver->forgetLent();
+      if (!session.usable())
+        return;
+      for (const std::unique_ptr<Driver> &driver : state.drivers)
+        driver->forgetLent();
+      state.exchange.takeArgumentsBack();
     }
     const Session &session;
-    const SessionState &state;
+    SessionState &state;
   } forgetting{*this, state};
   return whole();
 }
@@ -245,6 +292,8 @@ Error Session::getArgument(size_t index, void *data, size_t bytes) const {
   if (Error error = checkAccess(state, Call::ReadArena, "argument",
                                 program().arguments, index, bytes, usable()))
     return error;
+  if (state.missing[index])
+    return hasNoValue(program(), index);
   return read(state, "argument", index, program().arguments[index], data);
 }
 

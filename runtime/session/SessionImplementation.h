@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -41,6 +42,9 @@ public:
   Error start(const std::vector<int> &processors);
   Error connectRanks();
   Error step();
+  /// What is wrong where an argument's place lacks its value, but for those in
+  /// \p feeds.
+  Error checkArguments(std::span<const Feed> feeds = {}) const;
   Error overlap(int64_t count, std::span<const Feed> feeds,
                 std::span<const Fetch> fetches);
   Error followSteps(const Command &command);

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -40,6 +41,7 @@ struct SessionState {
         rehearses(options.rehearse),
         exchange(this->program, holdsData, spins, options.timeline,
                  this->faults.get()),
+        missing(this->program.arguments.size()),
         releases(this->program.devices.size()) {
     if (exchange.injected(Call::Create))
       throw std::bad_alloc();
@@ -152,6 +154,10 @@ struct SessionState {
   std::vector<std::unique_ptr<Driver>> drivers;
   std::vector<Share> shares;
   std::vector<Error> startErrors;
+  /// Of each argument whether its place lacks the value that was given last, as
+  /// that was read where the caller had it. Such a one is of one device, whose
+  /// thread may change this in calls that overlap.
+  std::vector<uint8_t> missing;
   /// What devices do when they are released: one step, or several that overlap.
   struct Overlap {
     int64_t steps = 0; ///< 0: one, which ends everywhere before the next begins

@@ -137,6 +137,16 @@ int baechi_step_begin(baechi_step *step, const void *const *arguments,
                 [&] { return step->session->begin(arguments, results, end); });
 }
 
+int baechi_step_call_lending(baechi_step *step, const void *const *arguments,
+                             const unsigned char *lent, void *const *results) {
+  return access(step, nullptr, 0,
+                [&] { return step->session->call(arguments, results, lent); });
+}
+
+int baechi_step_usable(const baechi_step *step) {
+  return step && step->session->usable();
+}
+
 namespace {
 /// Calls as a program in C gives them.
 class GivenCalls final : public CallSource {

@@ -52,6 +52,12 @@ int32_t baechi_borrow(baechi_context *context, int32_t queue, int32_t seq,
                       const void **source);
 int32_t baechi_give_back(baechi_context *context, int32_t queue, int32_t seq);
 
+/* Where argument `argument` (its position in the manifest), which is lendable,
+   lies in this step: at `place`, its place in the arena, or where the caller
+   has it. It may be read, not written. */
+const void *baechi_argument(baechi_context *context, int32_t argument,
+                            const void *place);
+
 /* Brackets operator `op` (its position in the device's manifest entry). */
 void baechi_operator_begin(baechi_context *context, int32_t op);
 void baechi_operator_end(baechi_context *context, int32_t op);

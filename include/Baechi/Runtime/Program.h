@@ -156,6 +156,8 @@ PieceRows rowsOf(const BufferInfo &buffer, const PieceInfo &piece);
 struct ArgumentInfo : BufferInfo {
   /// The result whose value the argument holds after a step.
   std::optional<int32_t> updatedBy;
+  /// The step only reads it, and asks where it lies (baechi_argument).
+  bool lendable = false;
 };
 
 /// What the compiler predicted of a step.

@@ -23,6 +23,7 @@
 #include "Baechi/Runtime/Timeline.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -120,7 +121,15 @@ public:
   /// GPU where a device is goes there and back as parts of the step, which
   /// alone is waited for: on the GPU after what its legacy stream was told
   /// before.
-  Error call(const void *const *arguments, void *const *results);
+  ///
+  /// \p lent: null, or for each argument whether the caller lends it. A host
+  /// device reads what is lent, not 0, and lendable where the caller has it,
+  /// if that is aligned to 64 bytes; nobody may write to it until the call has
+  /// returned, and if the session is not `usable` then it must stay for good.
+  /// What was read there has no value afterwards: before another step, or
+  /// whoever asks for it, it must be set or given.
+  Error call(const void *const *arguments, void *const *results,
+             const uint8_t *lent = nullptr);
 
   /// The same, but where the program has one device, which is a GPU, and all
   /// results are to go to that GPU's memory it returns when the GPU has been
@@ -195,6 +204,9 @@ public:
 private:
   class Implementation;
   explicit Session(std::unique_ptr<Implementation> implementation);
+  /// \p lent of `call`, \p end of `begin`; null: of the other.
+  Error callOrBegin(const void *const *arguments, void *const *results,
+                    const uint8_t *lent, void **end);
   std::unique_ptr<Implementation> implementation;
 };
 

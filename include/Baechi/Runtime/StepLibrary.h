@@ -97,6 +97,20 @@ int baechi_step_call(baechi_step *step, const void *const *arguments,
 int baechi_step_begin(baechi_step *step, const void *const *arguments,
                       void *const *results, void **end);
 
+/* The same, but a host device reads an argument whose byte in `lent` is not 0
+   where the caller has it, without a copy, if the manifest says that it is
+   lendable and its place is aligned to 64 bytes; others are copied. Nobody may
+   write to what is lent until the call has returned; if baechi_step_usable says
+   0 then, it must stay as long as the process. What was read there has no value
+   afterwards: a step without it, and baechi_step_get_argument, are refused
+   until it is set or given again. */
+int baechi_step_call_lending(baechi_step *step, const void *const *arguments,
+                             const unsigned char *lent, void *const *results);
+
+/* 0: a step left a device inside a kernel, or a device failed for good, so that
+   none can follow: what is left is to close it. Else 1. */
+int baechi_step_usable(const baechi_step *step);
+
 /* Who gives calls that overlap, asked on the devices' threads. `next`: the
    places of the call of this number, as in baechi_step_call, which stay until
    it has ended, and 1; -1 where it is not known yet, after some milliseconds at

@@ -151,7 +151,8 @@ std::string BorderPlaces::pieceName(const BorderTensor &border, unsigned number,
 }
 
 json::Array BorderPlaces::writeArguments(ArrayRef<BorderTensor> arguments,
-                                         ArrayRef<BorderTensor> results) {
+                                         ArrayRef<BorderTensor> results,
+                                         const LendableArguments &lendable) {
   json::Array list;
   for (const BorderTensor &argument : arguments) {
     json::Object entry = writeTensor(argument, "arg", /*result=*/false);
@@ -162,6 +163,8 @@ json::Array BorderPlaces::writeArguments(ArrayRef<BorderTensor> arguments,
         if (result.first == position)
           entry["updated_by"] = result.number;
     }
+    if (lendable.contains(argument.first))
+      entry["lendable"] = true;
     list.push_back(std::move(entry));
   }
   return list;

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_CONVERSION_DEVICES_BORDERPLACES_H
 #define BAECHI_LIB_CONVERSION_DEVICES_BORDERPLACES_H
 
-#include "Baechi/Analysis/Border.h"
+#include "LendableArguments.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/JSON.h"
@@ -31,7 +31,8 @@ public:
                                    llvm::ArrayRef<BorderTensor> results);
 
   llvm::json::Array writeArguments(llvm::ArrayRef<BorderTensor> arguments,
-                                   llvm::ArrayRef<BorderTensor> results);
+                                   llvm::ArrayRef<BorderTensor> results,
+                                   const LendableArguments &lendable);
   llvm::json::Array writeResults(llvm::ArrayRef<BorderTensor> results);
 
 private:

@@ -26,8 +26,8 @@ namespace {
 class EntryWriter {
 public:
   EntryWriter(RuntimeInterface &runtime, DeviceProgram program,
-              StringRef prefix)
-      : runtime(runtime), program(program), prefix(prefix),
+              StringRef prefix, const LendableArguments &lendable)
+      : runtime(runtime), program(program), prefix(prefix), lendable(lendable),
         isCuda(program.spec.getKind() == "cuda"),
         builder(OpBuilder::atBlockEnd(runtime.module.getBody())) {}
 
@@ -52,8 +52,7 @@ public:
     for (Operation &op : program.step.getBody().front())
       if (failed(writeOperation(&op)))
         return failure();
-    Value zero = integer(loc, 0);
-    LLVM::BrOp::create(builder, loc, ValueRange(zero), leave);
+    LLVM::BrOp::create(builder, loc, ValueRange(integer(loc, 0)), leave);
     body->push_back(leave);
     builder.setInsertionPointToEnd(leave);
     LLVM::ReturnOp::create(builder, loc, leave->getArgument(0));
@@ -118,8 +117,7 @@ private:
     if (offset == 0)
       return address;
     // Arenas may exceed 2 GiB: a 64-bit index rather than a constant GEPArg.
-    Value index = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
-                                           builder.getI64IntegerAttr(offset));
+    Value index = integer64(loc, offset);
     return LLVM::GEPOp::create(builder, loc, runtime.pointer,
                                builder.getI8Type(), address, ValueRange(index),
                                LLVM::GEPNoWrapFlags::inbounds);
@@ -142,15 +140,32 @@ private:
     return offsets[result.getResultNumber()] + inRoot;
   }
 
+  /// Where a lendable argument lies in this step; null: in its place.
+  Value placeForStep(Location loc, Value root) {
+    std::optional<unsigned> number = lendable.numberOf(program.step, root);
+    if (!number)
+      return Value();
+    // What follows the first use is behind it: the step is one path.
+    Value &place = given[root];
+    if (place)
+      return place;
+    Value own = addressAt(loc, *placeOf(root));
+    auto call =
+        LLVM::CallOp::create(builder, loc, runtime.argument(),
+                             ValueRange{context, integer(loc, *number), own});
+    return place = call.getResult();
+  }
+
   Value addressOf(Location loc, Value value) {
+    if (Value place = placeForStep(loc, rootOf(value)))
+      return plus(loc, place, offsetInRoot(value));
     if (std::optional<int64_t> place = placeOf(value))
       return addressAt(loc, *place);
     Value root = rootOf(value);
     int64_t inRoot = offsetInRoot(value);
     if (Value borrowed = lent.lookup(root))
       return plus(loc, borrowed, inRoot);
-    auto result = cast<OpResult>(root);
-    return plus(loc, addressOfConstant(loc, result.getOwner()), inRoot);
+    return plus(loc, addressOfConstant(loc, root.getDefiningOp()), inRoot);
   }
 
   Value integer64(Location loc, int64_t value) {
@@ -186,11 +201,11 @@ private:
                              !matchPattern(&op, m_Constant(&data)))
         continue;
       Location loc = op.getLoc();
-      Value place = addressAt(loc, offsets[0]);
-      Value data = addressOfConstant(loc, &op);
       int64_t bytes = *tensorBytes(op.getResult(0).getType(), false);
       LLVM::CallOp::create(builder, loc, runtime.cudaConstant(),
-                           ValueRange{place, data, integer64(loc, bytes)});
+                           ValueRange{addressAt(loc, offsets[0]),
+                                      addressOfConstant(loc, &op),
+                                      integer64(loc, bytes)});
     }
   }
 
@@ -309,17 +324,11 @@ private:
   /// results.
   void callHost(Location loc, StringRef name, ArrayRef<Value> addresses) {
     LLVM::GlobalOp &global = names[name];
-    if (!global) {
-      OpBuilder top = OpBuilder::atBlockBegin(runtime.module.getBody());
-      std::string text = name.str();
-      text.push_back('\0');
-      global = LLVM::GlobalOp::create(
-          top, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()),
-          /*isConstant=*/true, LLVM::Linkage::Internal,
-          (prefix + "_host_call_" + program.name + "_" + Twine(names.size()))
-              .str(),
-          builder.getStringAttr(text));
-    }
+    if (!global)
+      global = runtime.text(loc,
+                            prefix + "_host_call_" + program.name + "_" +
+                                Twine(names.size()),
+                            name);
     Value places = onStack(loc, std::max<int64_t>(addresses.size(), 1));
     for (auto [i, address] : llvm::enumerate(addresses))
       LLVM::StoreOp::create(builder, loc, address,
@@ -418,12 +427,14 @@ private:
   RuntimeInterface &runtime;
   DeviceProgram program;
   StringRef prefix;
+  const LendableArguments &lendable;
   const bool isCuda;
   OpBuilder builder;
   Value context, arena;
   Region *body = nullptr;
   Block *leave = nullptr;
-  llvm::DenseMap<Value, Value> lent; ///< by the receive: the sender's address
+  llvm::DenseMap<Value, Value> lent;  ///< by the receive: the sender's address
+  llvm::DenseMap<Value, Value> given; ///< lendable arguments: their addresses
   llvm::DenseMap<Operation *, LLVM::GlobalOp> globals;
   llvm::StringMap<LLVM::GlobalOp> names; ///< of host calls
   int64_t operators = 0;
@@ -433,7 +444,7 @@ private:
 } // namespace
 
 LogicalResult baechi::writeEntry(RuntimeInterface &runtime,
-                                 const DeviceProgram &program,
-                                 StringRef prefix) {
-  return EntryWriter(runtime, program, prefix).write();
+                                 const DeviceProgram &program, StringRef prefix,
+                                 const LendableArguments &lendable) {
+  return EntryWriter(runtime, program, prefix, lendable).write();
 }

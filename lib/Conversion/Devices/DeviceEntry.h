@@ -8,6 +8,7 @@
 #ifndef BAECHI_LIB_CONVERSION_DEVICES_DEVICEENTRY_H
 #define BAECHI_LIB_CONVERSION_DEVICES_DEVICEENTRY_H
 
+#include "LendableArguments.h"
 #include "RuntimeInterface.h"
 
 #include "Baechi/Analysis/DeviceProgram.h"
@@ -15,9 +16,11 @@
 namespace baechi {
 
 /// Writes the entry function of one device, whose step has its plan of memory.
+/// \p lendable: arguments that are read where the runtime says.
 llvm::LogicalResult writeEntry(RuntimeInterface &runtime,
                                const DeviceProgram &program,
-                               llvm::StringRef prefix);
+                               llvm::StringRef prefix,
+                               const LendableArguments &lendable);
 
 } // namespace baechi
 

@@ -67,9 +67,16 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
             << "' is a GPU; lower with target=cuda, for GPUs and host devices";
         return signalPassFailure();
       }
+    // The manifest is of it, too.
+    auto whole =
+        module.lookupSymbol<func::FuncOp>(programs->front().step.getName());
+    FailureOr<SmallVector<BorderTensor>> arguments = borderArguments(whole);
+    if (failed(arguments))
+      return signalPassFailure();
+    LendableArguments lendable(whole, *arguments, *programs);
     RuntimeInterface runtime(module);
     for (DeviceProgram program : *programs)
-      if (failed(writeEntry(runtime, program, prefix)))
+      if (failed(writeEntry(runtime, program, prefix, lendable)))
         return signalPassFailure();
     embed(module, *manifest);
 

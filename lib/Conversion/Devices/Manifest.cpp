@@ -72,7 +72,9 @@ public:
         {"function", whole.getName()},
         {"devices", std::move(devices)},
         {"queues", std::move(queues)},
-        {"arguments", places->writeArguments(*arguments, *results)},
+        {"arguments", places->writeArguments(
+                          *arguments, *results,
+                          LendableArguments(whole, *arguments, programs))},
         {"results", places->writeResults(*results)}};
     if (whole->hasAttr(BaechiDialect::kEnds))
       manifest["ends"] = true;

@@ -33,6 +33,9 @@ public:
   mlir::LLVM::LLVMFuncOp borrow() {
     return declare("baechi_borrow", i32, {pointer, i32, i32, pointer});
   }
+  mlir::LLVM::LLVMFuncOp argument() {
+    return declare("baechi_argument", pointer, {pointer, i32, pointer});
+  }
   mlir::LLVM::LLVMFuncOp bracket(llvm::StringRef name) { // operator begin, end
     return declare(name, nothing, {pointer, i32});
   }
@@ -51,6 +54,18 @@ public:
   mlir::LLVM::LLVMFuncOp kernel(llvm::StringRef name, unsigned arguments) {
     return declare(name, nothing,
                    llvm::SmallVector<mlir::Type>(arguments, pointer));
+  }
+
+  /// A string in the program, with its terminator.
+  mlir::LLVM::GlobalOp text(mlir::Location loc, const llvm::Twine &symbol,
+                            llvm::StringRef value) {
+    mlir::OpBuilder top = mlir::OpBuilder::atBlockBegin(module.getBody());
+    std::string bytes = value.str();
+    bytes.push_back('\0');
+    return mlir::LLVM::GlobalOp::create(
+        top, loc, mlir::LLVM::LLVMArrayType::get(top.getI8Type(), bytes.size()),
+        /*isConstant=*/true, mlir::LLVM::Linkage::Internal, symbol.str(),
+        top.getStringAttr(bytes));
   }
 
   mlir::ModuleOp module;

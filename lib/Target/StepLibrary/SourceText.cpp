@@ -146,6 +146,17 @@ int @_call(@ *step, const void *const *arguments, void *const *results);
    return is told by whoever waits for the event, and by the next call. 0, or 1 after
    an error. */
 int @_begin(@ *step, const void *const *arguments, void *const *results, void **end);
+/* The same, but a host device reads an argument whose byte in `lent` is not 0
+   where the caller has it, without a copy, if @_program says that it is
+   "lendable" and its place is aligned to 64 bytes. Nobody may write to what is
+   lent until the call has returned; if @_usable says 0 then, it must stay as long
+   as the process. What was read there has no value afterwards: a step without it,
+   and @_get_argument, are refused until it is set or given again. */
+int @_call_lending(@ *step, const void *const *arguments, const unsigned char *lent,
+                   void *const *results);
+/* 0: a step left a device inside a kernel, or a device failed for good, so that
+   none can follow: what is left is to close it. Else 1. */
+int @_usable(const @ *step);
 
 /* Who gives calls that overlap, asked on the devices' threads. `next`: the places
    of the call of this number, as for @_call, which stay until it has ended, and 1;
@@ -199,6 +210,9 @@ int baechi_step_run(baechi_step *);
 int baechi_step_get_result(baechi_step *, size_t, void *, size_t);
 int baechi_step_call(baechi_step *, const void *const *, void *const *);
 int baechi_step_begin(baechi_step *, const void *const *, void *const *, void **);
+int baechi_step_call_lending(baechi_step *, const void *const *, const unsigned char *,
+                             void *const *);
+int baechi_step_usable(const baechi_step *);
 int baechi_step_overlap(baechi_step *, int64_t, const baechi_step_calls *, int64_t *);
 const char *baechi_step_why_separate(baechi_step *);
 int64_t baechi_step_wall_ns(const baechi_step *);
@@ -233,6 +247,11 @@ int @_call(@ *step, const void *const *arguments, void *const *results) {
 int @_begin(@ *step, const void *const *arguments, void *const *results, void **end) {
   return baechi_step_begin(INNER, arguments, results, end);
 }
+int @_call_lending(@ *step, const void *const *arguments, const unsigned char *lent,
+                   void *const *results) {
+  return baechi_step_call_lending(INNER, arguments, lent, results);
+}
+int @_usable(const @ *step) { return baechi_step_usable(INNER); }
 int @_overlap(@ *step, int64_t first, const @_calls *calls, int64_t *failed) {
   return baechi_step_overlap(INNER, first, calls, failed);
 }

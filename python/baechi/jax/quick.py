@@ -43,14 +43,13 @@ class QuickCall:
     ):
         """updated: the results that lie in arguments' places, by argument."""
         self._library = library
-        call, wall_ns, _, step = library.addresses()
+        _, wall_ns, _, step = library.addresses()
         resident = set(updated.values())
         arguments = [
             (tuple(shape), np.dtype(dtype), weak, math.prod(shape) * np.dtype(dtype).itemsize)
             for shape, dtype, weak in given
         ]
         self._call = native.StepCall(
-            call,
             wall_ns,
             step,
             library.queue(native),

@@ -148,8 +148,17 @@ class StepLibrary:
             }
         except AttributeError as error:
             raise StepError(_renamed(file, prefix)) from error
-        # Libraries that were written before calls could overlap, be timed or go on lack these.
-        for name in ("overlap", "why_separate", "record_times", "operator_ns", "begin"):
+        # Libraries that were written before calls could overlap, be timed, go on, or read
+        # arguments where they are lack these.
+        for name in (
+            "overlap",
+            "why_separate",
+            "record_times",
+            "operator_ns",
+            "begin",
+            "call_lending",
+            "usable",
+        ):
             if hasattr(library, f"{prefix}_{name}"):
                 self._functions[name] = getattr(library, f"{prefix}_{name}")
         for name in ("overlap", "why_separate"):
@@ -287,20 +296,26 @@ class StepLibrary:
     def addresses(self) -> tuple[int, int, int, int]:
         """Of the functions `call`, `wall_ns` and `error`, and of the opened step."""
         assert self._step is not None
-        functions = (self._functions[name] for name in ("call", "wall_ns", "error"))
-        call, wall_ns, error = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions)
+        call, wall_ns, error = map(self._address, ("call", "wall_ns", "error"))
         return call, wall_ns, error, self._step.value or 0
 
     def queue(self, native: Any) -> Any:
         """Of calls that run while Python goes on: every other use of the step waits for
         them. native: the extension."""
         if self._queue is None:
-            overlap = 0
-            if self._overlaps:
-                overlap = ctypes.cast(self._functions["overlap"], ctypes.c_void_p).value or 0
+            lending = usable = 0
+            if any(argument.get("lendable") for argument in self.program["arguments"]):
+                lending, usable = self._address("call_lending"), self._address("usable")
+            overlap = self._address("overlap") if self._overlaps else 0
             devices = len(self.program["devices"])
-            self._queue = native.step_queue(*self.addresses(), overlap, devices)
+            self._queue = native.step_queue(*self.addresses(), lending, usable, overlap, devices)
         return self._queue
+
+    def _address(self, name: str) -> int:
+        """Of a function; 0 where the library lacks it."""
+        if name not in self._functions:
+            return 0
+        return ctypes.cast(self._functions[name], ctypes.c_void_p).value or 0
 
     def overlap_calls(self) -> str:
         """Has the queue's calls overlap: a device begins its next one when its own part of
