@@ -359,12 +359,12 @@ TEST(Session, AbiSymbolsAreComplete) {
               testing::UnorderedElementsAre(
                   "baechi_send", "baechi_recv", "baechi_await_send",
                   "baechi_await_recv", "baechi_borrow", "baechi_give_back",
-                  "baechi_operator_begin", "baechi_operator_end",
-                  "baechi_host_call", "baechi_fail", "baechi_divided_by_zero",
-                  "baechi_disk_copy", "baechi_cuda_launch",
-                  "baechi_cuda_launch_accesses", "baechi_cuda_multiply",
-                  "baechi_cuda_convolve", "baechi_cuda_copy",
-                  "baechi_cuda_constant"));
+                  "baechi_argument", "baechi_operator_begin",
+                  "baechi_operator_end", "baechi_host_call", "baechi_fail",
+                  "baechi_divided_by_zero", "baechi_disk_copy",
+                  "baechi_cuda_launch", "baechi_cuda_launch_accesses",
+                  "baechi_cuda_multiply", "baechi_cuda_convolve",
+                  "baechi_cuda_copy", "baechi_cuda_constant"));
 }
 
 /// A step that one of the devices has no part in.
