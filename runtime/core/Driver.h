@@ -150,7 +150,7 @@ struct DriverKind {
   bool runsEntry;
   Memory memory;
   std::unique_ptr<Driver> (*make)(const DeviceInfo &device, Entry entry,
-                                  Share share);
+                                  const Share &share);
   /// Over several ranks: what the devices of this process can lie on, for the
   /// others. Processes that tell the same share it. Null: it is their own.
   std::string (*inventory)() = nullptr;

@@ -24,7 +24,8 @@ void write(std::string &text, const std::vector<T> &values) {
 template <typename T>
 void read(std::string_view &text, std::vector<T> &values, size_t count) {
   values.resize(count);
-  std::memcpy(values.data(), text.data(), count * sizeof(T));
+  if (count > 0) // no address is needed for nothing
+    std::memcpy(values.data(), text.data(), count * sizeof(T));
   text.remove_prefix(count * sizeof(T));
 }
 

@@ -38,7 +38,8 @@ static bool isOn(const char *variable, bool otherwise) {
   return setting(variable).empty() ? otherwise : setting(variable) != "0";
 }
 
-CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, Share share)
+CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry,
+                       const Share &share)
     : arenaBytes(device.arenaBytes), entry(entry), share(std::move(share)),
       blocking(isOn("BAECHI_CUDA_BLOCKING", false)),
       ranges(isOn("BAECHI_NVTX", false) ? std::make_unique<Ranges>(device)
@@ -413,6 +414,6 @@ CudaDevice::connect(Driver &other, bool otherSends,
 
 std::unique_ptr<Driver>
 baechi::runtime::makeCudaDriver(const DeviceInfo &device, Entry entry,
-                                Share share) {
+                                const Share &share) {
   return std::make_unique<CudaDevice>(device, entry, share);
 }

@@ -35,7 +35,7 @@ struct StepOrigin {
 
 class CudaDevice final : public Driver, public OperatorMarks {
 public:
-  CudaDevice(const DeviceInfo &device, Entry entry, Share share);
+  CudaDevice(const DeviceInfo &device, Entry entry, const Share &share);
   ~CudaDevice() override;
 
   Error start() override;

@@ -16,7 +16,7 @@ namespace baechi::runtime {
 /// queue that moves to or from it. Where there are more devices than GPUs,
 /// neighbours share one.
 std::unique_ptr<Driver> makeCudaDriver(const DeviceInfo &device, Entry entry,
-                                       Share share);
+                                       const Share &share);
 
 } // namespace baechi::runtime
 

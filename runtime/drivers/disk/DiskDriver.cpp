@@ -234,6 +234,7 @@ int32_t baechi_disk_copy(baechi_context *context, void *target,
 }
 
 std::unique_ptr<Driver>
-baechi::runtime::makeDiskDriver(const DeviceInfo &device, Entry entry, Share) {
+baechi::runtime::makeDiskDriver(const DeviceInfo &device, Entry entry,
+                                const Share &) {
   return std::make_unique<DiskDriver>(device, entry);
 }

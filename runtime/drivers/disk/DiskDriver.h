@@ -16,7 +16,7 @@ namespace baechi::runtime {
 /// temporary files: it goes with the process, however that ends. It talks to
 /// devices whose arenas are host memory.
 std::unique_ptr<Driver> makeDiskDriver(const DeviceInfo &device, Entry entry,
-                                       Share share);
+                                       const Share &share);
 
 } // namespace baechi::runtime
 

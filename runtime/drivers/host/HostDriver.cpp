@@ -69,6 +69,7 @@ private:
 } // namespace
 
 std::unique_ptr<Driver>
-baechi::runtime::makeHostDriver(const DeviceInfo &device, Entry entry, Share) {
+baechi::runtime::makeHostDriver(const DeviceInfo &device, Entry entry,
+                                const Share &) {
   return std::make_unique<HostDriver>(device, entry);
 }

@@ -15,7 +15,7 @@ namespace baechi::runtime {
 /// A device that runs its entry on its own thread, with an arena in host
 /// memory.
 std::unique_ptr<Driver> makeHostDriver(const DeviceInfo &device, Entry entry,
-                                       Share share);
+                                       const Share &share);
 
 } // namespace baechi::runtime
 

@@ -74,6 +74,6 @@ private:
 } // namespace
 
 std::unique_ptr<Driver> baechi::runtime::makeNullDriver(const DeviceInfo &,
-                                                        Entry, Share) {
+                                                        Entry, const Share &) {
   return std::make_unique<NullDriver>();
 }

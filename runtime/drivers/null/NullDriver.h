@@ -16,7 +16,7 @@ namespace baechi::runtime {
 /// passes through its operators and waits for its messages. It shows what the
 /// protocol alone costs, and stands in for a device that is not here.
 std::unique_ptr<Driver> makeNullDriver(const DeviceInfo &device, Entry entry,
-                                       Share share);
+                                       const Share &share);
 
 } // namespace baechi::runtime
 
