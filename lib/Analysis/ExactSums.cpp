@@ -82,17 +82,9 @@ SmallVector<arith::AddFOp> baechi::laneSumsOf(linalg::GenericOp op) {
   return any && all ? sums : SmallVector<arith::AddFOp>();
 }
 
-/// The iterations of the loops that \p map moves through.
-static int64_t iterationsOf(linalg::GenericOp op, AffineMap map) {
-  int64_t iterations = 1;
-  for (auto [loop, range] : llvm::enumerate(op.getStaticLoopRanges()))
-    if (map.isFunctionOfDim(loop))
-      iterations *= range;
-  return iterations;
-}
-
-/// Whether the terms of the innermost reduction loop lie together in the
-/// largest of the inputs, and are many.
+/// Whether the terms of the innermost reduction loop lie together in all inputs
+/// that it moves through, and are many. No parallel loop's extent counts: an
+/// element is added up the same in a whole, in a piece and in a row of it.
 static bool fillsLanes(linalg::GenericOp op) {
   unsigned last = *lastReductionLoop(op);
   int64_t terms = 1;
@@ -104,20 +96,16 @@ static bool fillsLanes(linalg::GenericOp op) {
       op.getStaticLoopRanges()[last] < kFewestTogether)
     return false;
   AffineExpr walks = getAffineDimExpr(last, op.getContext());
-  int64_t largest = 0;
-  bool together = false;
+  bool any = false;
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input);
-    if (map.getNumResults() == 0)
+    if (!map.isFunctionOfDim(last))
       continue;
-    int64_t iterations = iterationsOf(op, map);
-    if (iterations < largest)
-      continue;
-    bool isTogether = map.getResults().back() == walks;
-    together = isTogether || (together && iterations == largest);
-    largest = iterations;
+    if (map.getResults().back() != walks)
+      return false;
+    any = true;
   }
-  return together;
+  return any;
 }
 
 /// Whether the terms of the sum lie together in both factors.

@@ -110,3 +110,20 @@ def test_random_programs_in_pieces_have_the_whole_bits(seed):
     report = compiled.report()
     assert (PROVEN in report) != (COMPARED in report)
     assert_same(cut, whole)
+
+
+@pytest.mark.parametrize("memory", (26496, 19840))
+def test_a_sum_in_rows_has_the_order_of_one_beside_them(memory):
+    """Terms that lie together in one input only, of which the whole step computes row by row."""
+
+    def step(y, x):
+        distances = jnp.abs(x[:, :, None] - y[None]).sum(1)
+        return y, (distances, distances - distances.mean(-1, keepdims=True))
+
+    random = np.random.default_rng(0)
+    x = random.standard_normal((32, 100)).astype(np.float32)
+    y = random.standard_normal((100, 31)).astype(np.float32)
+    _, whole = steps(step, y, x, "host:1", 1)
+    compiled, cut = steps(step, y, x, f"host:1@{memory}+pool:1MiB", 1)
+    assert PROVEN in compiled.report()
+    assert_same(cut, whole)

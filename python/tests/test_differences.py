@@ -164,6 +164,20 @@ def test_comparisons_with_numbers_are_in_the_type_of_tensors():
     assert not [name for name, equal in _compared(cases).items() if not equal]
 
 
+def test_sums_start_from_zero():
+    jax = pytest.importorskip("jax")
+    import baechi
+
+    def both(x):
+        return x.sum(1), x[:, :1].sum(1)
+
+    x = np.full((2, 3), -0.0, np.float32)
+    theirs = jax.jit(both)(x)
+    ours = baechi.jit(both, **OPTIONS)(x)
+    assert not np.signbit(theirs[0]).any() and np.signbit(theirs[1]).all()
+    assert not np.signbit(ours[0]).any() and not np.signbit(ours[1]).any()
+
+
 def test_zeros_have_an_order():
     torch = pytest.importorskip("torch_support").torch
     x, y = torch.tensor([0.0, -0.0]), torch.tensor([-0.0, 0.0])
