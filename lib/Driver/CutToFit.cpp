@@ -201,10 +201,11 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
     llvm::Expected<std::string> difference =
         differenceFromWhole(*compilers.front(), *program, setArguments);
     if (!difference)
-      differs = "whether they have its bits is not known: " +
+      differs = "whether the pieces have its bits is not known: " +
                 llvm::toString(difference.takeError());
     else if (!difference->empty())
-      differs = "their " + *difference + " differs from the whole step's";
+      differs = "the pieces' " + *difference +
+                " differs from the whole step's (" + fitting.unproven + ")";
     if (!differs.empty())
       program = failure();
   }

@@ -3,16 +3,16 @@
 // RUN: split-file %s %t
 // RUN: not baechi-run %t/sum.mlir --costs=roofline --budget=0 --machine=host:1@128KiB+pool:8MiB --steps=1 2>&1 | FileCheck %s --check-prefix=OTHER
 // OTHER: error: the step does not fit
-// OTHER: {{^}}cut by splits=micro:{{[0-9]+}} it fits, but their result 'result0' differs from the whole step's
+// OTHER: {{^}}cut by splits=micro:{{[0-9]+}} it fits, but the pieces' result 'result0' differs from the whole step's
 // RUN: baechi-run %t/sum.mlir --costs=roofline --budget=0 --machine=host:1@128KiB+pool:8MiB --steps=1 --splits=any 2>&1 | FileCheck %s --check-prefix=ANY
 // ANY: pieces follow each other
 
 // RUN: not baechi-run %t/sum.mlir --costs=roofline --budget=0 --machine=host:1@128KiB+pool:8MiB --emit=so --output=%t/sum.so --host-target=x86-64-v3 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
-// ELSEWHERE: it fits, but whether they have its bits is not known: the program is not run here
+// ELSEWHERE: it fits, but whether the pieces have its bits is not known: the program is not run here
 // RUN: not baechi-run %t/none.mlir --costs=roofline --budget=0 --machine=host:1@128KiB+pool:8MiB --steps=1 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: it fits, but whether they have its bits is not known: the whole step's results are no numbers
+// NONE: it fits, but whether the pieces have its bits is not known: the whole step's results are no numbers
 // RUN: not baechi-run %t/call.mlir --costs=roofline --budget=0 --machine=host:1@128KiB+pool:8MiB --emit=so --output=%t/call.so 2>&1 | FileCheck %s --check-prefix=CALL
-// CALL: it fits, but whether they have its bits is not known: the host program computes parts of a step, which are not there yet
+// CALL: it fits, but whether the pieces have its bits is not known: the host program computes parts of a step, which are not there yet
 
 //--- sum.mlir
 func.func @step(%x: tensor<65536xf32>) -> tensor<f32> {
