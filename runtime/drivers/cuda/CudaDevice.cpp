@@ -40,7 +40,7 @@ static bool isOn(const char *variable, bool otherwise) {
 
 CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry,
                        const Share &share)
-    : arenaBytes(device.arenaBytes), entry(entry), share(std::move(share)),
+    : arenaBytes(device.arenaBytes), entry(entry), share(share),
       blocking(isOn("BAECHI_CUDA_BLOCKING", false)),
       ranges(isOn("BAECHI_NVTX", false) ? std::make_unique<Ranges>(device)
                                         : nullptr),
