@@ -124,6 +124,8 @@ def test_other_bits_are_refused_and_told():
 
     p, x, machine = drawn(4), drawn(4096, 8), "host:1@640KiB"
     told = refused(step, p, x, machine)
-    assert re.search(r"cut by splits=micro:\d it fits, but the pieces' result .* differs from the", told)
+    assert re.search(
+        r"cut by splits=micro:\d it fits, but the pieces' result .* differs from", told
+    )
     _, (_, any_order) = run(step, p, x, machine, splits="any")
     np.testing.assert_allclose(any_order, jax.jit(step)(p, x)[1], rtol=1e-4)

@@ -250,7 +250,7 @@ else:
             "replica 1, on rank 1, has failed: ZeroDiv|1 is lost: ZeroDivisionError: of its own",
             "ZeroDivisionError: of its own",
         ),
-        ("own", r"state\[1\] of type int32 is 7 at replica 0 and [89] at replica 1", "has to be the"),
+        ("own", r"state\[1\] of type int32 is 7 at replica 0 and [89] at rep", "has to be the"),
         ("unsent", "what rank 0 has made cannot be sent .*: return arrays", "what rank 0 has made"),
         ("raises", "rank 1 has failed: KeyError: 'in the loop'", "KeyError: 'in the loop'"),
         ("killed", "rank 1 has ended, with replica 1|worker 1 is lost: its connection", None),
