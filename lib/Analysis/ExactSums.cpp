@@ -108,15 +108,6 @@ static bool fillsLanes(linalg::GenericOp op) {
   return any;
 }
 
-/// Whether the terms of the sum lie together in both factors.
-static bool isDotProduct(linalg::GenericOp op) {
-  AffineExpr walks = getAffineDimExpr(*lastReductionLoop(op), op.getContext());
-  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *input) {
-    AffineMap map = op.getMatchingIndexingMap(input);
-    return map.getNumResults() > 0 && map.getResults().back() == walks;
-  });
-}
-
 /// The product that \p sum, a contraction's, adds.
 static arith::MulFOp productOf(arith::AddFOp sum) {
   for (Value term : sum->getOperands())
@@ -148,7 +139,7 @@ void baechi::markSums(linalg::GenericOp op) {
 
 bool baechi::isLoopOfDots(linalg::GenericOp op) {
   std::optional<Contraction> product = matchContraction(op);
-  if (!product || !isDotProduct(op) || !fillsLanes(op))
+  if (!product || !fillsLanes(op)) // which both factors move through
     return false;
   SmallVector<arith::AddFOp> sums = sumsOf(op);
   return sums.size() == 1 && sums.front() &&

@@ -21,49 +21,14 @@ using namespace baechi::test;
 
 namespace {
 /// GPU code of a module of kernels, run on the host.
-class Emulated {
-public:
-  Emulated(const std::string &text, bool descending) {
-    DialectRegistry registry;
-    registerCudaKernelDialects(registry);
-    context = std::make_unique<MLIRContext>(registry);
-    module = parseSourceString<ModuleOp>(text, context.get());
-    if (!module || failed(emulateCudaKernels(*module, descending))) {
-      ADD_FAILURE() << "the kernels do not lower";
-      return;
-    }
-    auto created = HostJit::create({});
-    if (!created) {
-      ADD_FAILURE() << llvm::toString(created.takeError());
-      return;
-    }
-    jit = std::move(*created);
-    if (auto error = jit->add(*module))
-      ADD_FAILURE() << llvm::toString(std::move(error));
-  }
-
-  template <typename... Arrays>
-  void call(StringRef name, const Arrays &...arrays) {
-    if (!jit)
-      return;
-    auto function = jit->lookup(name);
-    if (!function) {
-      ADD_FAILURE() << llvm::toString(function.takeError());
-      return;
-    }
-    Array<char> scratch(
-        module->lookupSymbol(name)
-            ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
-            .getInt());
-    reinterpret_cast<void (*)(decltype((void *)arrays.data())..., void *)>(
-        *function)(arrays.data()..., scratch.data());
-  }
-
-private:
-  std::unique_ptr<MLIRContext> context;
-  OwningOpRef<ModuleOp> module;
-  std::unique_ptr<HostJit> jit;
-};
+Kernels emulated(const std::string &text, bool descending) {
+  return Kernels(
+      text, registerCudaKernelDialects,
+      [&](ModuleOp kernels) {
+        return emulateCudaKernels(kernels, descending);
+      },
+      [](StringRef kernel) { return kernel.str(); });
+}
 
 /// Runs a kernel in both orders of threads; every result must be near `wanted`,
 /// and the same bits.
@@ -71,8 +36,8 @@ template <typename... Arrays>
 void expectSums(const std::string &text, StringRef name, size_t results,
                 double wanted, double tolerance, const Arrays &...arrays) {
   Array<float> up(results), down(results);
-  Emulated(text, /*descending=*/false).call(name, arrays..., up);
-  Emulated(text, /*descending=*/true).call(name, arrays..., down);
+  emulated(text, /*descending=*/false).call(name, arrays..., up);
+  emulated(text, /*descending=*/true).call(name, arrays..., down);
   for (size_t i = 0; i < results; ++i) {
     ASSERT_NEAR(up[i] / wanted, 1, tolerance) << name.str() << " at " << i;
     ASSERT_EQ(up[i], down[i]) << name.str() << " at " << i;
@@ -213,7 +178,7 @@ TEST(CudaLongSums, KeepWhatIsNoNumber) {
       } -> tensor<f32>
       return %r : tensor<f32>
     })";
-  Emulated code(text, /*descending=*/false);
+  Kernels code = emulated(text, /*descending=*/false);
   Array<float> x(terms, kTenth), start(1), sum(1);
   x[77777] = INFINITY;
   code.call("sum", x, start, sum);

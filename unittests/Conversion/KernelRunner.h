@@ -62,12 +62,21 @@ private:
 /// A module of kernels, lowered and compiled.
 class Kernels {
 public:
-  explicit Kernels(const std::string &text, HostJitOptions options = {}) {
+  explicit Kernels(const std::string &text, HostJitOptions options = {})
+      : Kernels(text, registerKernelDialects,
+                [](mlir::ModuleOp kernels) { return lowerKernels(kernels); },
+                hostSymbol, std::move(options)) {}
+  /// \p symbol: what a kernel is called once it is lowered.
+  Kernels(const std::string &text, void (*registerAll)(mlir::DialectRegistry &),
+          llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp)> lower,
+          std::string (*symbol)(llvm::StringRef kernel),
+          HostJitOptions options = {})
+      : symbol(symbol) {
     mlir::DialectRegistry registry;
-    registerKernelDialects(registry);
+    registerAll(registry);
     context = std::make_unique<mlir::MLIRContext>(registry);
     module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
-    if (!module || mlir::failed(lowerKernels(*module))) {
+    if (!module || mlir::failed(lower(*module))) {
       ADD_FAILURE() << "the kernels do not lower";
       return;
     }
@@ -87,7 +96,7 @@ public:
   void call(llvm::StringRef name, const Arrays &...arrays) {
     if (!jit)
       return;
-    auto function = jit->lookup(hostSymbol(name));
+    auto function = jit->lookup(symbol(name));
     if (!function) {
       ADD_FAILURE() << llvm::toString(function.takeError());
       return;
@@ -98,12 +107,13 @@ public:
   }
 
   int64_t scratchBytes(llvm::StringRef name) {
-    return module->lookupSymbol(hostSymbol(name))
+    return module->lookupSymbol(symbol(name))
         ->getAttrOfType<mlir::IntegerAttr>(BaechiDialect::kKernelScratch)
         .getInt();
   }
 
 private:
+  std::string (*symbol)(llvm::StringRef kernel);
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<HostJit> jit;

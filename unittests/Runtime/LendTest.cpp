@@ -66,6 +66,13 @@ struct Lend : testing::Test {
   }
 };
 
+/// What a call says that lends this value and takes no result.
+std::string errorOfLending(Session &session, const void *value) {
+  const uint8_t lent = 1;
+  void *const nothing[] = {nullptr};
+  return session.call(&value, nothing, &lent).message();
+}
+
 constexpr const char *noValue =
     "argument 0 'argument' has no value: a call read it where its caller had "
     "it; set it, or give it with the call";
@@ -172,11 +179,7 @@ TEST_F(Lend, IsTakenBackWhereAStepFails) {
                   }});
   ASSERT_TRUE(session);
   Value one(1);
-  const void *const arguments[] = {one.data()};
-  void *const results[] = {nullptr};
-  const uint8_t lent = 1;
-  EXPECT_THAT(session->call(arguments, results, &lent).message(),
-              HasSubstr("no luck"));
+  EXPECT_THAT(errorOfLending(*session, one.data()), HasSubstr("no luck"));
   EXPECT_EQ(one.data(), seen);
   EXPECT_EQ(noValue, session->step().message());
   fails = false;
@@ -201,11 +204,7 @@ TEST_F(Lend, ADeviceThatWasLeftBehindReadsOn) {
                              options);
   ASSERT_TRUE(session);
   Value one(1);
-  const void *const arguments[] = {one.data()};
-  void *const results[] = {nullptr};
-  const uint8_t lent = 1;
-  EXPECT_THAT(session->call(arguments, results, &lent).message(),
-              HasSubstr("left behind"));
+  EXPECT_THAT(errorOfLending(*session, one.data()), HasSubstr("left behind"));
   EXPECT_FALSE(session->usable());
   letGo = true;
   letGo.notify_all();
