@@ -24,9 +24,7 @@ namespace {
 Kernels emulated(const std::string &text, bool descending) {
   return Kernels(
       text, registerCudaKernelDialects,
-      [&](ModuleOp kernels) {
-        return emulateCudaKernels(kernels, descending);
-      },
+      [&](ModuleOp kernels) { return emulateCudaKernels(kernels, descending); },
       [](StringRef kernel) { return kernel.str(); });
 }
 

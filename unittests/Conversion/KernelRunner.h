@@ -63,9 +63,10 @@ private:
 class Kernels {
 public:
   explicit Kernels(const std::string &text, HostJitOptions options = {})
-      : Kernels(text, registerKernelDialects,
-                [](mlir::ModuleOp kernels) { return lowerKernels(kernels); },
-                hostSymbol, std::move(options)) {}
+      : Kernels(
+            text, registerKernelDialects,
+            [](mlir::ModuleOp kernels) { return lowerKernels(kernels); },
+            hostSymbol, std::move(options)) {}
   /// \p symbol: what a kernel is called once it is lowered.
   Kernels(const std::string &text, void (*registerAll)(mlir::DialectRegistry &),
           llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp)> lower,
