@@ -16,7 +16,7 @@ using namespace baechi;
 
 Source::Source(const DialectRegistry &registry, std::string text,
                std::string name, bool threads, Listener &listener)
-    : text(std::move(text)), name(std::move(name)),
+    : listener(listener), text(std::move(text)), name(std::move(name)),
       mlirContext(registry, threads ? MLIRContext::Threading::ENABLED
                                     : MLIRContext::Threading::DISABLED),
       handler(sources, &mlirContext, listener.diagnostics()),
@@ -36,8 +36,12 @@ Source::Source(const DialectRegistry &registry, std::string text,
 llvm::Expected<OwningOpRef<ModuleOp>> Source::parse() {
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sources, &mlirContext);
-  if (!module)
+  if (!module) {
+    if (StringRef(text).contains("stablehlo."))
+      listener.note("StableHLO becomes linalg first: python -m "
+                    "baechi.importer FILE.mlir -o LINALG.mlir");
     return diagnosed();
+  }
   Location file = FileLineColLoc::get(&mlirContext, name, 0, 0);
   for (auto function : module->getOps<func::FuncOp>())
     if (isa<UnknownLoc>(function.getLoc()))

@@ -78,7 +78,10 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
   if (!ranks && machine.devices.size() > cores)
     listener.note(llvm::Twine(machine.devices.size()) + " devices share " +
                   llvm::Twine(cores) + (cores == 1 ? " core" : " cores") +
-                  "; the prediction has one for each");
+                  (options.driver.costs == "measured"
+                       ? " and take turns on them, as predicted, too"
+                       : "; what is predicted without measuring has one for "
+                         "each"));
 }
 
 /// The exit status: 1 when results are not what they should be.

@@ -32,6 +32,7 @@ public:
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> parse();
 
 private:
+  Listener &listener;
   std::string text, name;
   mlir::MLIRContext mlirContext;
   llvm::SourceMgr sources;

@@ -24,13 +24,14 @@ _REFERENCE_SUFFIXES = (".npz", ".json")
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m baechi.importer",
-        description="Imports a JAX training step or an ONNX model as an MLIR module of linalg on "
-        "tensors.",
+        description="Imports a JAX training step, a file of StableHLO or an ONNX model as an MLIR "
+        "module of linalg on tensors.",
     )
     parser.add_argument(
         "model",
         help=f"one of {', '.join(models.NAMES)}; or PATH.py:FUNCTION, a function that "
-        "returns (step, example_args, donate_argnums); or PATH.onnx",
+        "returns (step, example_args, donate_argnums); or PATH.mlir, PATH.mlirbc of StableHLO; "
+        "or PATH.onnx",
     )
     parser.add_argument("--preset", help="a named size of the model (default: tiny)")
     configuration.add_set(
@@ -87,22 +88,18 @@ def _run(options: argparse.Namespace) -> None:
     if options.model.endswith(".onnx"):
         _import_onnx(options, settings)
         return
+    if options.model.endswith((".mlir", ".mlirbc")):
+        _import_stablehlo(options, settings)
+        return
     path, colon, function = options.model.rpartition(":")
     if not colon and options.model not in models.NAMES:
         raise ImportFailure(
             f"unknown model '{options.model}'; known: {', '.join(models.NAMES)}; "
             "a model of your own is PATH.py:FUNCTION"
         )
-    # The reference is the CPU's, also where JAX finds something else; no log lines.
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    try:
-        from baechi.importer.jax import reference
-        from baechi.importer.jax import step as importer
-    except ModuleNotFoundError as error:
-        raise ImportFailure(
-            f"the Python package '{error.name}' is missing; scripts/python-env installs it"
-        ) from error
+    _prepare_jax()
+    from baechi.importer.jax import reference
+    from baechi.importer.jax import step as importer
 
     if colon:
         if options.preset:
@@ -124,6 +121,43 @@ def _run(options: argparse.Namespace) -> None:
     )
 
 
+def _prepare_jax() -> None:
+    # The reference is the CPU's, also where JAX finds something else; no log lines.
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        import baechi.importer.jax  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ImportFailure(
+            f"the Python package '{error.name}' is missing; scripts/python-env installs it"
+        ) from error
+
+
+def _import_stablehlo(options: argparse.Namespace, settings: dict[str, object]) -> None:
+    if options.preset or options.reference or options.no_loops or settings:
+        raise ImportFailure(
+            "--preset, --set, --reference and --no-loops are for JAX steps, not for files of "
+            "StableHLO"
+        )
+    _prepare_jax()
+    from baechi.importer.jax import hlo_file
+
+    name = _module_name(options.model)
+    imported = hlo_file.import_file(options.model, name)
+    _write(options.output, imported.text)
+    updated = sum(argument.updated_by is not None for argument in imported.arguments)
+    print(
+        f"{name}: {imported.operations} linalg operations, {len(imported.arguments)} arguments "
+        f"({updated} updated), {len(imported.results)} results",
+        file=sys.stderr,
+    )
+
+
+def _module_name(path: str) -> str:
+    name = pathlib.Path(path).stem
+    return name if name.isidentifier() else "model"
+
+
 def _import_onnx(options: argparse.Namespace, sizes: dict[str, object]) -> None:
     if options.preset or options.reference or options.no_loops:
         raise ImportFailure(
@@ -138,8 +172,7 @@ def _import_onnx(options: argparse.Namespace, sizes: dict[str, object]) -> None:
             f"the Python package '{error.name}' is missing; pip install '.[onnx]' or "
             "scripts/torch-env in a checkout of Baechi"
         ) from error
-    name = pathlib.Path(options.model).stem
-    name = name if name.isidentifier() else "model"
+    name = _module_name(options.model)
     imported = importer.import_model(options.model, sizes, name)
     _write(options.output, imported.text)
     print(

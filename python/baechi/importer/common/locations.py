@@ -68,6 +68,11 @@ def name_of(location) -> str:
     return clean_name(_jax_names(location))
 
 
+def given_name(location) -> str:
+    """The innermost name of a location, as it was given; empty when there is none."""
+    return next(reversed(_jax_names(location)), "")
+
+
 # How bindings before those of jaxlib 0.10, which have a class for each kind, are asked.
 _QUESTIONS = {
     "CallSiteLoc": "is_a_callsite",

@@ -108,19 +108,7 @@ def import_step(
         # A function of jax.export with symbolic dimensions, which is called with known sizes.
         module = internal.refine_polymorphic_shapes(module)
     with module.context, ir.Location.unknown():
-        _load_dialects()
-        exported.rewrite(module)
-        inline_calls(module)
-        _run(_TO_STABLEHLO, module)
-        stablehlo.rewrite(module)
-        module.operation.verify()
-        unsupported = _unknown_types(module)
-        _run(_TO_LINALG, module, unsupported)
-        make_signless(module)
-        unsupported += _unconverted(module)
-        if unsupported:
-            raise UnsupportedOperations(unsupported)
-        _run(_CLEAN_UP, module)
+        to_linalg(module)
         (function,) = module.body.operations
         if len(function.arguments) != len(signature.arguments):
             raise ImportFailure("the step captures arrays; pass them as arguments")
@@ -132,6 +120,24 @@ def import_step(
         text = module.operation.get_asm(enable_debug_info=True)
         written_for = unrolled.replicas if unrolled else 1
         return ImportedStep(text, count, signature, calls, written_for)
+
+
+def to_linalg(module: ir.Module) -> None:
+    """StableHLO and CHLO to linalg, tensor, arith and scf, in place, inside the module's own
+    context. Raises UnsupportedOperations."""
+    _load_dialects()
+    exported.rewrite(module)
+    inline_calls(module)
+    _run(_TO_STABLEHLO, module)
+    stablehlo.rewrite(module)
+    module.operation.verify()
+    unsupported = _unknown_types(module)
+    _run(_TO_LINALG, module, unsupported)
+    make_signless(module)
+    unsupported += _unconverted(module)
+    if unsupported:
+        raise UnsupportedOperations(unsupported)
+    _run(_CLEAN_UP, module)
 
 
 def function_text(imported: ImportedStep, name: str) -> str:
