@@ -88,6 +88,10 @@ llvm::Error Compilation::readModel() {
     return diagnosed();
   if (llvm::Error error = checkReplicated(asked))
     return error;
+  if (std::string why = whyTooManyDevices(
+          asked.replicas, int64_t(placement::numComputing(target)));
+      !why.empty())
+    return llvm::createStringError(why);
   readChecks();
   if (llvm::Error error = undoCheckpoints())
     return error;

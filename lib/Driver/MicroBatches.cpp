@@ -130,8 +130,10 @@ Compilation::compileOrCut(SetArguments setArguments) {
       (void)text.getAsInteger(10, above);
     endPhases();
     Phase phase(listener, "fitting the memories");
-    // Automatic splits have tried micro-batches already.
-    if (asked.splits != "any" && fewestMicroBatches(above, pieces))
+    // Automatic splits have tried micro-batches already, and replicas have
+    // none.
+    if (asked.splits != "any" && asked.replicas < 2 &&
+        fewestMicroBatches(above, pieces))
       *error << "\nin " << pieces
              << " micro-batches it fits: splits=micro:" << pieces;
     else if (std::string advice = adviseCut(); !advice.empty())

@@ -12,6 +12,9 @@
 using namespace baechi::python;
 
 NB_MODULE(_placement, m) {
+  // A registry of another library, as JAX's of pytrees, keeps a program's
+  // classes, and with their module its steps, until the interpreter has ended.
+  nb::set_leak_warnings(false);
   m.doc() = "Placing graphs on machines; the public interface is `baechi`.";
   auto error =
       nb::exception<PlacementError>(m, "PlacementError", PyExc_ValueError);

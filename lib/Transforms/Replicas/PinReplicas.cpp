@@ -306,11 +306,10 @@ struct PinReplicas : public baechi::impl::PinReplicasBase<PinReplicas> {
     for (const placement::Device &device : target->devices)
       if (!placement::isPool(device))
         devices.push_back(StringAttr::get(&getContext(), device.name));
-    if (int64_t(devices.size()) > replicas.getInt()) {
-      emitError(step->getLoc())
-          << "the step has " << replicas.getInt()
-          << " replicas, and the machine " << devices.size()
-          << " devices: give as many replicas as devices, or a multiple";
+    if (std::string why =
+            whyTooManyDevices(replicas.getInt(), int64_t(devices.size()));
+        !why.empty()) {
+      emitError(step->getLoc()) << why;
       return signalPassFailure();
     }
     Pinner(*step, devices, replicas.getInt(), factors).pin();
@@ -328,3 +327,11 @@ private:
   }
 };
 } // namespace
+
+std::string baechi::whyTooManyDevices(int64_t replicas, int64_t devices) {
+  if (replicas < 2 || devices <= replicas)
+    return "";
+  return "the step has " + std::to_string(replicas) +
+         " replicas, and the machine " + std::to_string(devices) +
+         " devices: give as many replicas as devices, or a multiple";
+}

@@ -15,7 +15,7 @@ import numpy as np
 from baechi.common import users
 from baechi.compiling.options import CompileOptions
 from baechi.importer.jax.host_calls import HostCall
-from baechi.importer.jax.signature import Signature
+from baechi.importer.jax.signature import Signature, refuse_given_twice
 from baechi.jax import random_keys
 from baechi.jax.dispatch import Dispatcher
 from baechi.pictures.picture import Picture
@@ -60,6 +60,7 @@ class JaxProgram(Program):
         if host_calls:
             _tell(host_calls)
             self.library.set_host_calls(host_calls)
+        self._argument_names = [argument.name for argument in self.signature.arguments]
         self._updated = {
             i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
         }
@@ -185,7 +186,7 @@ class JaxProgram(Program):
         for leaf in leaves:
             if isinstance(leaf, ResidentArray):
                 leaf.check()
-        self._refuse_arrays_given_twice(leaves)
+        refuse_given_twice(self._argument_names, leaves, self._updated)
         self.calls += 1
         signature, updated = self.signature, self._updated
         on_gpu = any(map(gpu_array.is_on_gpu, leaves))
@@ -242,23 +243,6 @@ class JaxProgram(Program):
             for array in made.values():
                 array.await_before_reuse()
             raise
-
-    def _refuse_arrays_given_twice(self, leaves: list[Any]) -> None:
-        """As JAX does: the place of a donated one is its next value's."""
-        seen: dict[int, int] = {}
-        for i, leaf in enumerate(leaves):
-            if not isinstance(leaf, jax.Array) and not hasattr(leaf, "__jax_array__"):
-                continue
-            other = seen.setdefault(id(leaf), i)
-            if other == i or (other not in self._updated and i not in self._updated):
-                continue
-            names = [self.signature.arguments[k].name for k in (other, i)]
-            donated = names[0] if other in self._updated else names[1]
-            raise ValueError(
-                f"the arguments '{names[0]}' and '{names[1]}' are the same array, and "
-                f"'{donated}' is donated: give one of them a copy (jax.numpy.copy), or do not "
-                "donate it"
-            )
 
     def _places_on_gpu(self, updated: Collection[int]) -> dict[int, gpu_array.GpuArray]:
         """Memory for the results that lie on a GPU, there, but for those that stay in the places of

@@ -23,6 +23,10 @@ namespace baechi {
 std::unique_ptr<mlir::Pass> createReplicate(const ReplicateOptions &options,
                                             SplitReport *report);
 
+/// Why a step of so many replicas has no use for a machine's devices; empty
+/// where it has.
+std::string whyTooManyDevices(int64_t replicas, int64_t devices);
+
 } // namespace baechi
 
 #endif // BAECHI_TRANSFORMS_REPLICAS_PASSES_H

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -102,6 +102,11 @@ def _as_init(name: str, leaf: Any, seed: int, by_shape: bool) -> init.Init:
         raise ImportFailure(f"argument '{name}' is complex: give its real and imaginary part")
     if kind == jax.dtypes.float0:
         raise ImportFailure(f"argument '{name}' is a float0, which has no values: leave it out")
+    if (short := str(kind)).startswith(("float8", "float4", "int4", "int2", "uint4", "uint2")):
+        raise ImportFailure(
+            f"argument '{name}' is of {short}, which steps do not take: give it as bfloat16, "
+            "float16 or int8, and convert it in the step"
+        )
     if isinstance(leaf, jax.ShapeDtypeStruct) and by_shape:
         # JAX's own: without its x64 mode, 64 bits become 32.
         dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
@@ -174,6 +179,26 @@ def _match_updates(
     return updates, lost
 
 
+def refuse_given_twice(
+    names: Sequence[str], leaves: Sequence[Any], updated: Collection[int]
+) -> None:
+    """Arrays that are given for two arguments, as JAX does: the place of one that is updated is
+    its next value's. Raises ValueError."""
+    seen: dict[int, int] = {}
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, jax.Array) and not hasattr(leaf, "__jax_array__"):
+            continue
+        other = seen.setdefault(id(leaf), i)
+        if other == i or (other not in updated and i not in updated):
+            continue
+        donated = names[other] if other in updated else names[i]
+        raise ValueError(
+            f"the arguments '{names[other]}' and '{names[i]}' are the same array, and "
+            f"'{donated}' is donated: give one of them a copy (jax.numpy.copy), or do not "
+            "donate it"
+        )
+
+
 def describe(
     step: Callable, args: Sequence[Any], donate_argnums: Sequence[int], by_shape: bool = False
 ):
@@ -211,6 +236,7 @@ def describe(
     result_names = [name for group in results for name in group.names()]
     updated_by = [None] * len(inits)
     updates, lost = _match_updates(typed, traced.out_info, donated)
+    refuse_given_twice(names, leaves, updates)
     for i, k in updates.items():
         updated_by[i], result_names[k] = k, names[i]
     if lost:
