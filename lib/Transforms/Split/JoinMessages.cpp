@@ -51,17 +51,19 @@ public:
   }
 
 private:
-  /// What others than \p piece read of it.
+  /// What is read of \p piece; its own joins read the message, too: else what
+  /// a partial result is last reshaped by becomes a part of the join, and the
+  /// message waits for the others'.
   void sendFrom(size_t piece) {
     SmallVector<Value> sent;
     for (const SmallVector<Value> &row : rows)
       sent.push_back(row[piece]);
     SmallVector<OpOperand *> uses;
     Operation *earliest = nullptr;
-    for (auto [number, others] : llvm::enumerate(readers))
-      for (Operation *reader : others)
+    for (ArrayRef<Operation *> all : readers)
+      for (Operation *reader : all)
         for (OpOperand &read : reader->getOpOperands())
-          if (number != piece && llvm::is_contained(sent, read.get())) {
+          if (llvm::is_contained(sent, read.get())) {
             uses.push_back(&read);
             if (!earliest || reader->isBeforeInBlock(earliest))
               earliest = reader;
@@ -103,8 +105,7 @@ private:
       Value end = arith::ConstantIndexOp::create(body, loc, ends[at]);
       Value isBefore = arith::CmpIOp::create(
           body, loc, arith::CmpIPredicate::slt, index, end);
-      chosen =
-          arith::SelectOp::create(body, loc, isBefore, values[at], chosen);
+      chosen = arith::SelectOp::create(body, loc, isBefore, values[at], chosen);
     }
     return chosen;
   }
@@ -130,8 +131,8 @@ private:
         [&](OpBuilder &body, Location loc, ValueRange values) {
           Value row = linalg::IndexOp::create(body, loc, 0);
           auto ends = llvm::to_vector(llvm::seq<int64_t>(1, sent.size() + 1));
-          Value chosen = choose(body, loc, row, ends,
-                                llvm::to_vector(values.drop_back()));
+          Value chosen =
+              choose(body, loc, row, ends, llvm::to_vector(values.drop_back()));
           linalg::YieldOp::create(body, loc, chosen);
         });
     return made.getResult(0);
@@ -142,9 +143,9 @@ private:
     SmallVector<int64_t> ends;
     for (Value row : sent)
       ends.push_back(lengthOf(row) + (ends.empty() ? kBefore : ends.back()));
-    Value empty = tensor::EmptyOp::create(
-        builder, loc, ends.back(),
-        getElementTypeOrSelf(sent.front().getType()));
+    Value empty =
+        tensor::EmptyOp::create(builder, loc, ends.back(),
+                                getElementTypeOrSelf(sent.front().getType()));
     auto made = linalg::GenericOp::create(
         builder, loc, empty.getType(), ValueRange(), empty,
         builder.getMultiDimIdentityMap(1), utils::IteratorType::parallel,
@@ -156,8 +157,8 @@ private:
           SmallVector<Value> values;
           for (auto [row, end] : llvm::zip_equal(sent, ends)) {
             int64_t length = lengthOf(row);
-            Value own = arith::SubIOp::create(body, loc, index,
-                                              constant(end - length));
+            Value own =
+                arith::SubIOp::create(body, loc, index, constant(end - length));
             own = arith::MaxSIOp::create(body, loc, own, constant(0));
             own = arith::MinSIOp::create(body, loc, own, constant(length - 1));
             values.push_back(tensor::ExtractOp::create(body, loc, row, own));
@@ -209,8 +210,7 @@ void split::joinMessages(const PieceTable &table, const SplitPlan &plan,
     Operation *first =
         messages.firstOf(sumBehind(exchange.of, plan.cuts[cut->second]));
     auto type = cast<RankedTensorType>(level.rows.front().front().getType());
-    groups[{first,
-            type.getRank() == 1 ? type.getElementType() : Type(type),
+    groups[{first, type.getRank() == 1 ? type.getElementType() : Type(type),
             level.readers.size()}]
         .push_back(&exchange);
   }

@@ -137,8 +137,8 @@ static Value factorOf(Value value, linalg::LinalgOp sum) {
   return isFactor ? source : Value();
 }
 
-std::optional<LinearSum>
-split::linearSumOf(Operation *op, function_ref<bool(Value)> waits) {
+std::optional<LinearSum> split::linearSumOf(Operation *op,
+                                            function_ref<bool(Value)> waits) {
   linalg::LinalgOp sum = sumFromZero(op);
   if (!sum || !sum.getIndexingMapsArray()[0].isPermutation() ||
       !waits(sum.getDpsInputs()[0]))
@@ -214,8 +214,8 @@ private:
     SmallVector<SmallVector<Value>> partials(linear.factors.size() +
                                              linear.hasRest);
     for (size_t number = 0, count = cut.sizes.size(); number < count; ++number)
-      for (auto [row, value] : llvm::zip_equal(
-               partials, sumPiece(columnOf(terms, number), number)))
+      for (auto [row, value] :
+           llvm::zip_equal(partials, sumPiece(columnOf(terms, number), number)))
         row.push_back(value);
     return partials;
   }

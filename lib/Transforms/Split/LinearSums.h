@@ -23,7 +23,7 @@ struct LinearSum {
   mlir::Operation *sum;
   llvm::SmallVector<mlir::Value> factors; ///< of the sum's type
   llvm::SetVector<mlir::Value> terms;     ///< tensors that a and b read
-  bool hasRest; ///< there is an a
+  bool hasRest;                           ///< there is an a
 };
 
 /// What ends in \p sum, if it is such a sum; \p waits says of a tensor whether

@@ -79,15 +79,15 @@ public:
     size_t count = parts.size();
     auto addLevel = [&](ArrayRef<Part> sent) {
       SumExchange::Level &level = exchange.levels.emplace_back();
-      level.rows = {llvm::map_to_vector(sent, [](auto &of) { return of.sum; }),
-                    llvm::map_to_vector(sent, [](auto &of) {
-                      return of.squares;
-                    })};
+      level.rows = {
+          llvm::map_to_vector(sent, [](auto &of) { return of.sum; }),
+          llvm::map_to_vector(sent, [](auto &of) { return of.squares; })};
       level.readers.resize(count);
     };
     auto merge = [&](const Part &first, const Part &second, size_t number) {
       Part both = merged(first, second, number);
-      exchange.levels.back().readers[number].push_back(both.sum.getDefiningOp());
+      exchange.levels.back().readers[number].push_back(
+          both.sum.getDefiningOp());
       return both;
     };
     if (!llvm::isPowerOf2_64(count)) {

@@ -98,8 +98,8 @@ std::optional<LinearSum> SumMessages::takenApart(Operation *op,
                                                  unsigned depth) {
   if (!takesApart || depth == 0)
     return std::nullopt;
-  std::optional<LinearSum> found = linearSumOf(
-      op, [&](Value value) { return depthOf(value) == depth; });
+  std::optional<LinearSum> found =
+      linearSumOf(op, [&](Value value) { return depthOf(value) == depth; });
   if (!found || !plan)
     return found;
   const Cut &cut = *cutWith(*plan, op);
