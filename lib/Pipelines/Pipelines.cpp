@@ -36,9 +36,6 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.ordered = splits.ordered;
   split.largestFirst = splits.largestFirst;
   split.sentPercent = splits.sentPercent;
-  split.restPieces = splits.restPieces;
-  split.restSentPercent = splits.restSentPercent;
-  split.joinBranches = splits.joinBranches;
   // Not where results are the same on any machine.
   split.mergeMoments = splits.reductions && !splits.always;
   split.stored = true;

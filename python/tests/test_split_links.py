@@ -117,54 +117,6 @@ def test_infinite_sums_stay_infinite(devices, tmp_path):
     assert len({device for name, device in step.placement.items() if ".piece" in name}) == devices
 
 
-def scaled(params, x):
-    """Layers with the statistics of the whole batch, gains and biases."""
-    for layer in params:
-        x = x @ layer["w"]
-        centred = x - x.mean(0)
-        variance = (centred * centred).mean(0)
-        x = centred * (jax.lax.rsqrt(variance + 1e-3) * layer["gain"]) + layer["bias"]
-        x = jax.nn.relu(x)
-    return x
-
-
-@pytest.mark.parametrize("devices", [2, 3, 4])
-def test_sums_of_a_gradient_are_one_message(devices, tmp_path):
-    """Those of its gain and bias, and what is taken off for the mean: each with the bits that it
-    has where nothing is sent, unless it is taken apart."""
-
-    def gradients(params, x, y):
-        return jax.value_and_grad(lambda p: ((scaled(p, x) - y) ** 2).mean())(params)
-
-    rng = np.random.default_rng(6)
-    params = [
-        {
-            "w": (rng.normal(size=(64, 64)) / 8).astype(np.float32),
-            "gain": rng.uniform(0.5, 2, 64).astype(np.float32),
-            "bias": rng.normal(size=64).astype(np.float32),
-        }
-        for _ in range(3)
-    ]
-    x = (100 + rng.normal(size=(4099, 64))).astype(np.float32)
-    y = rng.normal(size=(4099, 64)).astype(np.float32)
-    machine = on_links(devices, 1000, tmp_path)
-    cut = {"x": (0, devices)}
-    step = baechi.jit(gradients, machine=machine, splits="any", split=cut, **QUICK)
-    expected = jax.tree.leaves(jax.jit(gradients)(params, x, y))
-    for ours, theirs in zip(jax.tree.leaves(step(params, x, y)), expected, strict=True):
-        scale = np.abs(theirs).max()
-        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-3, atol=1e-4 * scale)
-    assert len({device for name, device in step.placement.items() if ".piece" in name}) == devices
-    linked, alone = (
-        baechi.jit(gradients, machine=each, splits=f"canonical:{devices}", split=cut, **QUICK)
-        for each in (machine, "host:1")
-    )
-    for ours, same in zip(
-        *(jax.tree.leaves(each(params, x, y)) for each in (linked, alone)), strict=True
-    ):
-        np.testing.assert_array_equal(np.asarray(ours), np.asarray(same))
-
-
 def test_layers_that_gain_are_in_pieces_and_others_whole(tmp_path):
     """A wide layer, and narrow ones whose statistics take longer than they do."""
     machine = on_links(2, 200_000, tmp_path)

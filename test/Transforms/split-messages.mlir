@@ -46,6 +46,7 @@ module attributes {baechi.machine = #links} {
     %c = math.tanh %y : tensor<8x16xf32>
     %a = linalg.reduce { arith.addf } ins(%x : tensor<8x16xf32>) outs(%z : tensor<16xf32>) dimensions = [0]
     %bias = math.exp %a : tensor<16xf32>
+    %k = linalg.broadcast ins(%a : tensor<16xf32>) outs(%f : tensor<8x16xf32>) dimensions = [0]
     %p = arith.mulf %x, %c : tensor<8x16xf32>
     %b = linalg.reduce { arith.addf } ins(%p : tensor<8x16xf32>) outs(%z : tensor<16xf32>) dimensions = [0]
     %v = math.tanh %b : tensor<16xf32>
@@ -55,7 +56,8 @@ module attributes {baechi.machine = #links} {
     %n = arith.negf %u : tensor<8x16xf32>
     %s = linalg.reduce { arith.addf } ins(%n : tensor<8x16xf32>) outs(%z : tensor<16xf32>) dimensions = [0]
     %m = linalg.broadcast ins(%s : tensor<16xf32>) outs(%f : tensor<8x16xf32>) dimensions = [0]
-    %r = arith.subf %u, %m : tensor<8x16xf32>
+    %q = arith.subf %u, %m : tensor<8x16xf32>
+    %r = arith.mulf %q, %k : tensor<8x16xf32>
     return %bias, %r : tensor<16xf32>, tensor<8x16xf32>
   }
 }

@@ -105,11 +105,6 @@ struct SplitChoice {
   /// Of the time that pieces send each other something over links, what is
   /// expected not to overlap with what is computed.
   unsigned sentPercent = 100;
-  /// 2 and more: what no class of so many pieces takes is cut in so many, as if
-  /// so much of what is sent counted.
-  unsigned restPieces = 0, restSentPercent = 100;
-  /// Small sums of branches are sent in one message.
-  bool joinBranches = false;
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;

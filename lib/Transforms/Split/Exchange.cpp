@@ -9,7 +9,7 @@
 #include "Exchange.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Placement/Model/Pool.h"
-#include "SumMessages.h"
+#include "Moments.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -53,17 +53,13 @@ std::optional<Exchange> Exchange::of(func::FuncOp step, double share,
   exchange.nsPerByte /= links;
   exchange.model = machine->linkModel;
   exchange.share = share;
-  llvm::DenseMap<Operation *, Moments> moments;
-  if (mergesMoments)
-    for (Operation &op : step.front().without_terminator())
-      if (std::optional<Moments> found = momentsOf(&op))
-        if (bytesOf(op.getResult(0).getType()) <=
-            double(exchange.bytesOfLatency()))
-          moments.insert({found->sum, *found});
-  exchange.messages =
-      std::make_shared<SumMessages>(step.front(), exchange.bytesOfLatency(),
-                                    /*plan=*/nullptr, moments, mergesMoments,
-                                    /*branches=*/false);
+  if (!mergesMoments)
+    return exchange;
+  for (Operation &op : step.front().without_terminator())
+    if (std::optional<Moments> moments = momentsOf(&op))
+      if (bytesOf(op.getResult(0).getType()) <=
+          double(exchange.bytesOfLatency()))
+        exchange.sumOfSquares[&op] = moments->sum;
   return exchange;
 }
 
@@ -165,9 +161,8 @@ double Exchange::sentToAllNs(Value whole, double pieces) const {
 }
 
 bool Exchange::isSentBefore(Operation *op, const Cut &cut) const {
-  Operation *sum = sumBehind(op, cut);
-  Operation *first = messages->firstOf(sum);
-  return first != sum && !cut.chained && cut.operations.contains(first);
+  Operation *sum = sumOfSquares.lookup(op);
+  return sum && !cut.chained && cut.operations.contains(sum);
 }
 
 double Exchange::sentByNs(Operation *op, const OperationCut &how,

@@ -10,11 +10,8 @@
 
 #include "Baechi/Placement/Model/Problem.h"
 #include "SplitPlan.h"
-#include <memory>
 
 namespace baechi::split {
-
-class SumMessages;
 
 /// What tensors take between devices that share no memory, of the machine that
 /// a step is for (`baechi.machine` of its module).
@@ -65,11 +62,12 @@ private:
   void addSources(mlir::Value value, const Cut &cut, unsigned longest,
                   llvm::SetVector<mlir::Value> &sources) const;
 
-  /// Whether the partial results of \p op are in the message with those of
-  /// another sum, which takes no longer.
+  /// Whether the partial results of \p op, a sum of squares, are in the message
+  /// with those of their mean, which takes no longer.
   bool isSentBefore(mlir::Operation *op, const Cut &cut) const;
 
-  std::shared_ptr<const SumMessages> messages;
+  /// The sum of each sum of squares of a step that one message has (Moments.h).
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> sumOfSquares;
   double latencyNs = 0;
   double nsPerByte = 0;
   double share = 1;

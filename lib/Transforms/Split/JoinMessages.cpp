@@ -196,6 +196,17 @@ private:
 };
 } // namespace
 
+/// Whether all pieces wait for the sums. One that is for an update alone is
+/// joined where that is, as a part of it; in a message with others it would
+/// have that wait for the update's kernel.
+static bool isForEach(const SumExchange &exchange) {
+  return !exchange.levels.empty() &&
+         llvm::all_of(exchange.levels.back().readers,
+                      [](ArrayRef<Operation *> own) {
+                        return !own.back()->use_empty();
+                      });
+}
+
 void split::joinMessages(const PieceTable &table, const SplitPlan &plan,
                          const SumMessages &messages) {
   // Of as many pieces, and of one type; rows of different lengths lie behind
@@ -204,7 +215,7 @@ void split::joinMessages(const PieceTable &table, const SplitPlan &plan,
   llvm::MapVector<Key, SmallVector<const SumExchange *>> groups;
   for (const SumExchange &exchange : table.exchanges()) {
     auto cut = plan.cutOf.find(exchange.of);
-    if (exchange.levels.empty() || cut == plan.cutOf.end())
+    if (!isForEach(exchange) || cut == plan.cutOf.end())
       continue;
     const SumExchange::Level &level = exchange.levels.front();
     Operation *first =

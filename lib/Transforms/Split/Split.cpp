@@ -40,7 +40,7 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
           table.setJoinedInPieces(result);
   llvm::DenseMap<Operation *, Moments> moments =
       mergedMoments(plan, repeatedBytes);
-  SumMessages messages(step.front(), repeatedBytes, &plan, moments,
+  SumMessages messages(step.front(), repeatedBytes, plan, moments,
                        plan.mergeMoments, plan.joinBranches);
   llvm::DenseSet<Operation *> made; // before their turn
   SmallVector<Operation *> gone;

@@ -26,7 +26,7 @@ static bool isSmall(Value value, int64_t most) {
          tensorBytes(type, /*aligned=*/false).value_or(most + 1) <= most;
 }
 
-SumMessages::SumMessages(Block &block, int64_t mostBytes, const SplitPlan *plan,
+SumMessages::SumMessages(Block &block, int64_t mostBytes, const SplitPlan &plan,
                          const llvm::DenseMap<Operation *, Moments> &moments,
                          bool linear, bool branches)
     : mostBytes(mostBytes), plan(plan), takesApart(linear),
@@ -45,18 +45,9 @@ static const Cut *cutWith(const SplitPlan &plan, Operation *op) {
 }
 
 bool SumMessages::isSum(Operation *op) const {
-  if (plan) {
-    const Cut *cut = cutWith(*plan, op);
-    return cut && !cut->chained &&
-           cut->operations.find(op)->second.kind ==
-               OperationCut::Kind::Reduction;
-  }
-  linalg::LinalgOp sum = sumFromZero(op);
-  auto elements = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getNumElements();
-  };
-  return sum && isSmall(op->getResult(0), mostBytes) &&
-         elements(sum.getDpsInputs()[0]) > elements(op->getResult(0));
+  const Cut *cut = cutWith(plan, op);
+  return cut && !cut->chained &&
+         cut->operations.find(op)->second.kind == OperationCut::Kind::Reduction;
 }
 
 void SumMessages::visit(Operation *op) {
@@ -100,9 +91,9 @@ std::optional<LinearSum> SumMessages::takenApart(Operation *op,
     return std::nullopt;
   std::optional<LinearSum> found =
       linearSumOf(op, [&](Value value) { return depthOf(value) == depth; });
-  if (!found || !plan)
-    return found;
-  const Cut &cut = *cutWith(*plan, op);
+  if (!found)
+    return std::nullopt;
+  const Cut &cut = *cutWith(plan, op);
   const std::optional<CutPosition> &at =
       cut.operations.find(op)->second.operands[0];
   if (!at || !llvm::all_of(found->terms, [&](Value term) {

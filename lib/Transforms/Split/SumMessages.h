@@ -20,11 +20,10 @@ namespace baechi::split {
 /// (LinearSums.h) wait for no other.
 class SumMessages {
 public:
-  /// \p plan says what pieces make partial results of; without one whatever
-  /// sums up. \p moments, by their sum, are merged. \p linear: linear sums are
+  /// \p plan says what pieces make partial results of. \p moments, by their sum, are merged. \p linear: linear sums are
   /// taken apart. \p branches: those of one depth travel together whatever
   /// they are the sums of.
-  SumMessages(mlir::Block &block, int64_t mostBytes, const SplitPlan *plan,
+  SumMessages(mlir::Block &block, int64_t mostBytes, const SplitPlan &plan,
               const llvm::DenseMap<mlir::Operation *, Moments> &moments,
               bool linear, bool branches);
 
@@ -46,7 +45,6 @@ public:
 
 private:
   void visit(mlir::Operation *op);
-  const OperationCut *cutOf(mlir::Operation *op) const;
   bool isSum(mlir::Operation *op) const;
   std::optional<LinearSum> takenApart(mlir::Operation *op, unsigned depth);
   unsigned depthOf(mlir::Value value) const {
@@ -55,7 +53,7 @@ private:
   void addToGroup(mlir::Operation *sum, mlir::Value input, unsigned depth);
 
   int64_t mostBytes;
-  const SplitPlan *plan;
+  const SplitPlan &plan;
   bool takesApart, joinsBranches;
   /// By operation: the exchanges that its results wait for.
   llvm::DenseMap<mlir::Operation *, unsigned> depths;
