@@ -20,9 +20,9 @@ namespace baechi::split {
 /// (LinearSums.h) wait for no other.
 class SumMessages {
 public:
-  /// \p plan says what pieces make partial results of. \p moments, by their sum, are merged. \p linear: linear sums are
-  /// taken apart. \p branches: those of one depth travel together whatever
-  /// they are the sums of.
+  /// \p plan says what pieces make partial results of. \p moments, by their
+  /// sum, are merged. \p linear: linear sums are taken apart. \p branches:
+  /// those of one depth travel together whatever they are the sums of.
   SumMessages(mlir::Block &block, int64_t mostBytes, const SplitPlan &plan,
               const llvm::DenseMap<mlir::Operation *, Moments> &moments,
               bool linear, bool branches);
