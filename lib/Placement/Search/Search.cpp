@@ -287,6 +287,12 @@ SearchResult baechi::placement::search::search(
     Found &found = result.best.emplace_back();
     for (int32_t node : joining.node)
       found.device.push_back(solution.device[joined.unit[node]]);
+    // Schedules of all nodes of a large model take as long as a dozen
+    // evaluations: the others begin the next round as they are.
+    if (joined.numNodes > manyUnits && result.best.size() > 1) {
+      found.value = solution.value;
+      continue;
+    }
     Schedule schedule;
     if (fine.record(solution, schedule))
       found.starts.push_back(startsOf(model, joining, schedule));

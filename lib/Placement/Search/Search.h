@@ -44,6 +44,9 @@ struct Found {
   /// The start of every node in each of the search's own schedules, in ns or
   /// as a rank; none when the objective has none.
   std::vector<std::vector<int64_t>> starts;
+  /// What the search took it for, where it is not worth more than the start of
+  /// another search.
+  std::optional<int64_t> value = {};
 };
 
 struct SearchResult {

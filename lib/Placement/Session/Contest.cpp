@@ -94,6 +94,13 @@ void Contest::considerIfBest(const std::string &name, Assignment device,
     candidates.pop_back();
 }
 
+void Contest::remember(int64_t value, Assignment device) {
+  tried.try_emplace(value, std::move(device));
+  constexpr size_t most = 12;
+  if (tried.size() > most)
+    tried.erase(std::prev(tried.end()));
+}
+
 void Contest::keep(Candidate &candidate, Placement placement,
                    std::vector<std::string> notes) {
   candidate.feasible = true;
@@ -104,10 +111,7 @@ void Contest::keep(Candidate &candidate, Placement placement,
     value = candidate.maxLoadNs;
   else if (objective == Objective::Period)
     value = candidate.periodNs = periods.run(placement).ns();
-  tried.try_emplace(value, placement.device);
-  constexpr size_t most = 12;
-  if (tried.size() > most)
-    tried.erase(std::prev(tried.end()));
+  remember(value, placement.device);
   if (value < winner.value)
     winner = {candidate.name, std::move(placement), value, std::move(notes)};
 }

@@ -108,7 +108,10 @@ void Session::improve(const search::Round &round) {
   evaluations += found.evaluations;
   allTried = found.allTried;
   for (search::Found &each : found.best)
-    contest.considerIfBest("search", std::move(each.device), each.starts);
+    if (each.value)
+      contest.remember(*each.value, std::move(each.device));
+    else
+      contest.considerIfBest("search", std::move(each.device), each.starts);
 }
 
 /// Steps that are short, and devices that have as much to do, are where short
@@ -128,6 +131,8 @@ void Session::improvePeriod(std::vector<Assignment> starts,
     evaluations += found.evaluations;
     for (search::Found &each : found.best) {
       starts.push_back(each.device);
+      if (each.value)
+        continue;
       contest.considerIfBest("search", std::move(each.device), each.starts);
     }
   }
