@@ -75,8 +75,12 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
         std::to_string(machine.devices.size()) +
         " devices: start no more processes than --machine has devices"));
   size_t cores = runtime::queryHost().cores;
-  if (!ranks && machine.devices.size() > cores)
-    listener.note(llvm::Twine(machine.devices.size()) + " devices share " +
+  size_t devices = machine.devices.size();
+  // The thread that moves bytes over simulated links computes with its core.
+  bool moves = options.driver.transfers == "network" && devices > 1;
+  if (!ranks && devices + moves > cores)
+    listener.note(llvm::Twine(devices) + " devices" +
+                  (moves ? " and what moves their messages" : "") + " share " +
                   llvm::Twine(cores) + (cores == 1 ? " core" : " cores") +
                   "; the prediction has one for each");
 }
