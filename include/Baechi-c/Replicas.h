@@ -145,7 +145,9 @@ typedef struct {
   int32_t machines, policy; ///< 0 fifo, 1 slices, 2 p3, 3 tictac
   int32_t servers;          ///< 0 first, 1 in turn, 2 the better of both
   int32_t stored;           ///< messages are received once they are sent
+  int32_t asked;            ///< workers ask for values that they are told of
   double bytesPerSecond;
+  double serverBytesPerSecond; ///< of gradients that it adds; 0: at once
   int64_t latencyNs, messageNs, slice, steps;
 } BaechiExchangeOptions;
 

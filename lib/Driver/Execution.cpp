@@ -47,7 +47,15 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
                   double watchdogSeconds,
                   std::shared_ptr<runtime::FaultInjector> faults,
                   const std::shared_ptr<runtime::Ranks> &ranks) {
-  std::string manifest = compiled.manifestText();
+  return create(jit, compiled.manifestText(), watchdogSeconds,
+                std::move(faults), ranks);
+}
+
+llvm::Expected<std::unique_ptr<Execution>>
+Execution::create(HostJit &jit, const std::string &manifest,
+                  double watchdogSeconds,
+                  std::shared_ptr<runtime::FaultInjector> faults,
+                  const std::shared_ptr<runtime::Ranks> &ranks) {
   runtime::Expected<runtime::Program> program =
       runtime::Program::parse(manifest);
   if (!program)

@@ -160,9 +160,8 @@ llvm::Error baechi::sendProgram(runtime::Ranks &ranks, llvm::StringRef manifest,
   return llvm::Error::success();
 }
 
-/// The code of what rank 0 sent: a manifest, then objects.
-static llvm::Expected<std::unique_ptr<HostJit>>
-link(llvm::ArrayRef<std::string> parts) {
+llvm::Expected<std::unique_ptr<HostJit>>
+baechi::linkProgram(llvm::ArrayRef<std::string> parts) {
   HostJitOptions options;
   for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
     options.symbols[symbol.name] = symbol.address;
@@ -176,18 +175,40 @@ link(llvm::ArrayRef<std::string> parts) {
   return jit;
 }
 
-/// A program of rank 0 from its arrival to its end.
-static llvm::Error serveProgram(const std::shared_ptr<runtime::Ranks> &ranks,
-                                size_t parts, double watchdogSeconds,
-                                int killed) {
+static llvm::Expected<std::vector<std::string>>
+receiveParts(runtime::Ranks &ranks, size_t parts) {
   std::vector<std::string> received;
   for (size_t i = 0; i < parts; ++i) {
-    runtime::Expected<std::string> part = ranks->receive(0);
+    runtime::Expected<std::string> part = ranks.receive(0);
     if (!part)
       return toLlvm(part.error());
     received.push_back(std::move(*part));
   }
-  llvm::Expected<std::unique_ptr<HostJit>> jit = link(received);
+  return received;
+}
+
+llvm::Expected<std::vector<std::string>>
+baechi::receiveProgram(runtime::Ranks &ranks) {
+  runtime::Expected<std::string> parts = ranks.receive(0);
+  if (!parts)
+    return toLlvm(parts.error());
+  size_t count = 0;
+  // Anything else is rank 0's farewell.
+  if (!llvm::StringRef(*parts).getAsInteger(10, count))
+    return receiveParts(ranks, count);
+  ranks.setDismissed();
+  return std::vector<std::string>();
+}
+
+/// A program of rank 0 from its arrival to its end.
+static llvm::Error serveProgram(const std::shared_ptr<runtime::Ranks> &ranks,
+                                size_t parts, double watchdogSeconds,
+                                int killed) {
+  llvm::Expected<std::vector<std::string>> taken = receiveParts(*ranks, parts);
+  if (!taken)
+    return taken.takeError();
+  std::vector<std::string> &received = *taken;
+  llvm::Expected<std::unique_ptr<HostJit>> jit = linkProgram(received);
   auto program = runtime::Program::parse(received.front());
   if (!jit || !program) {
     std::string why = jit ? "" : llvm::toString(jit.takeError());

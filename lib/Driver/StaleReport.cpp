@@ -36,6 +36,8 @@ void StaleReport::print(llvm::raw_ostream &os) const {
     os << ", " << support::bytesText(*asked.bandwidth)
        << "/s each way between steps";
   os << "\n";
+  if (!ranks.empty())
+    os << "ranks      " << ranks << "\n";
   os << "state      " << sharedArrays
      << (sharedArrays == 1 ? " array" : " arrays") << ", "
      << support::bytesText(double(sharedBytes)) << "\n";
@@ -84,6 +86,8 @@ json::Object StaleReport::toJson() const {
                       {"bytes_sent", numbers(store.bytesSent)},
                       {"bytes_received", numbers(store.bytesReceived)},
                       {"seconds_waited", numbers(store.secondsWaited)}};
+  if (!ranks.empty())
+    object["ranks"] = ranks;
   if (asked.bandwidth)
     object["bandwidth"] = *asked.bandwidth;
   return object;

@@ -42,6 +42,9 @@ void check(const std::vector<Layer> &layers, const ExchangeOptions &options) {
            " bytes a second: give more than 0");
   if (options.latencyNs < 0 || options.messageNs < 0)
     refuse("the latency or the time of a message is negative");
+  if (options.serverBytesPerSecond < 0)
+    refuse("a server adds " + std::to_string(options.serverBytesPerSecond) +
+           " bytes a second: give more than 0, or 0 for at once");
   if (options.slice < 256)
     refuse("the slice has " + std::to_string(options.slice) +
            " parameters: give at least 256 (1 KiB)");
@@ -80,12 +83,14 @@ std::vector<Piece> piecesOf(const std::vector<Layer> &layers,
   return pieces;
 }
 
+enum class Kind : uint8_t { Gradient, Told, Asked, Values };
+
 struct Message {
   int priority; ///< smaller is sooner; equal ones as they were offered
   int64_t order;
   int64_t bytes;
   int piece, from, to;
-  bool push;
+  Kind kind;
   bool operator>(const Message &other) const {
     return std::tie(priority, order) > std::tie(other.priority, other.order);
   }
@@ -98,7 +103,7 @@ struct Side {
   bool busy = false;
 };
 
-enum class What : uint8_t { Computed, Sent, Arrives, Received };
+enum class What : uint8_t { Computed, Sent, Arrives, Received, Added };
 
 struct Event {
   int64_t time, order;
@@ -115,14 +120,15 @@ public:
   Simulation(const std::vector<Layer> &layers, const ExchangeOptions &options)
       : layers(layers), options(options), pieces(piecesOf(layers, options)),
         workers(size_t(options.machines)), out(size_t(options.machines)),
-        in(size_t(options.machines)), pushes(pieces.size(), 0),
-        needed(layers.size(), 0), ofLayer(layers.size()) {
+        in(size_t(options.machines)), servers(size_t(options.machines)),
+        pushes(pieces.size(), 0), needed(layers.size(), 0),
+        ofLayer(layers.size()) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       ++needed[size_t(pieces[i].layer)];
       ofLayer[size_t(pieces[i].layer)].push_back(int(i));
     }
     for (Worker &worker : workers)
-      worker.arrived.assign(layers.size(), 0);
+      worker.arrived.assign(layers.size(), 0), worker.told = worker.arrived;
   }
 
   ExchangeResult run() {
@@ -149,6 +155,7 @@ private:
     int step = 0, layer = 0;
     bool forward = true, busy = false;
     std::vector<int64_t> arrived; ///< pieces of all steps, by layer
+    std::vector<int64_t> told;    ///< pieces that are new, the same
     std::vector<int64_t> begins;  ///< of steps
   };
 
@@ -157,6 +164,7 @@ private:
   std::vector<Piece> pieces;
   std::vector<Worker> workers;
   std::vector<Side> out, in;
+  std::vector<Side> servers;   ///< what they add, as if they received it
   std::vector<int64_t> pushes; ///< of all steps, by piece
   std::vector<int64_t> needed; ///< pieces, by layer
   std::vector<std::vector<int>> ofLayer;
@@ -190,6 +198,11 @@ private:
       in[machine].busy = false;
       received(event.machine, event.message);
       receive(event.machine);
+      break;
+    case What::Added:
+      servers[machine].busy = false;
+      added(event.machine, event.message);
+      add(event.machine);
       break;
     }
   }
@@ -226,16 +239,22 @@ private:
     // The worker is ready for its next layer: what it offers may begin that.
     if (!forward)
       for (int piece : ofLayer[size_t(layer)])
-        offer(machine, pieces[size_t(piece)].server, piece, true);
+        offer(machine, pieces[size_t(piece)].server, piece, Kind::Gradient);
     compute(machine);
   }
 
-  void offer(int from, int to, int piece, bool push) {
+  void offer(int from, int to, int piece, Kind kind) {
     bool ordered =
         options.policy == Policy::P3 || options.policy == Policy::TicTac;
     const Piece &what = pieces[size_t(piece)];
-    Message message{
-        ordered ? what.layer : 0, orders++, what.bytes, piece, from, to, push};
+    bool hasBytes = kind == Kind::Gradient || kind == Kind::Values;
+    Message message{ordered ? what.layer : 0,
+                    orders++,
+                    hasBytes ? what.bytes : 0,
+                    piece,
+                    from,
+                    to,
+                    kind};
     if (from == to)
       return received(to, message);
     out[size_t(from)].waiting.push(message);
@@ -267,14 +286,48 @@ private:
   }
 
   void received(int machine, const Message &message) {
-    if (!message.push) {
-      ++workers[size_t(machine)]
-            .arrived[size_t(pieces[size_t(message.piece)].layer)];
+    int piece = message.piece;
+    auto layer = size_t(pieces[size_t(piece)].layer);
+    Worker &worker = workers[size_t(machine)];
+    switch (message.kind) {
+    case Kind::Gradient:
+      servers[size_t(machine)].waiting.push(message);
+      return add(machine);
+    case Kind::Told:
+      // An array is asked for as a whole.
+      if (++worker.told[layer] % needed[layer] == 0)
+        for (int part : ofLayer[layer])
+          offer(machine, pieces[size_t(part)].server, part, Kind::Asked);
+      return;
+    case Kind::Asked:
+      return offer(machine, message.from, piece, Kind::Values);
+    case Kind::Values:
+      ++worker.arrived[layer];
       return compute(machine);
     }
-    if (++pushes[size_t(message.piece)] % options.machines == 0)
-      for (int worker = 0; worker < options.machines; ++worker)
-        offer(machine, worker, message.piece, false);
+  }
+
+  /// Begins to add a gradient, where the server may.
+  void add(int machine) {
+    Side &side = servers[size_t(machine)];
+    if (side.busy || side.waiting.empty())
+      return;
+    Message message = side.waiting.top();
+    side.waiting.pop();
+    if (options.serverBytesPerSecond == 0)
+      return added(machine, message);
+    side.busy = true;
+    at(now + int64_t(std::ceil(double(message.bytes) * 1e9 /
+                               options.serverBytesPerSecond)),
+       What::Added, machine, message);
+  }
+
+  void added(int machine, const Message &message) {
+    if (++pushes[size_t(message.piece)] % options.machines != 0)
+      return;
+    Kind kind = options.asked ? Kind::Told : Kind::Values;
+    for (int worker = 0; worker < options.machines; ++worker)
+      offer(machine, worker, message.piece, kind);
   }
 
   /// A machine sends all gradients but its own server's, and as its server new

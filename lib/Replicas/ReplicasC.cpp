@@ -199,6 +199,8 @@ int baechiSimulateExchange(size_t layers, const char *const *names,
     options.servers = replicas::Servers(std::clamp(given->servers, 0, 2));
     options.bytesPerSecond = given->bytesPerSecond;
     options.stored = given->stored != 0;
+    options.asked = given->asked != 0;
+    options.serverBytesPerSecond = given->serverBytesPerSecond;
     options.latencyNs = given->latencyNs;
     options.messageNs = given->messageNs;
     options.steps = int(given->steps);

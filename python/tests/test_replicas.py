@@ -267,6 +267,12 @@ def test_p3_hides_a_large_last_layer():
     assert steps["p3"].step_ns >= steps["p3"].bound_ns
     stored = {p: exchange.simulate(layers, p, 1.25e9, stored=True) for p in exchange.POLICIES}
     assert all(stored[policy].step_ns >= steps[policy].step_ns for policy in exchange.POLICIES)
+    asked = exchange.simulate(layers, "fifo", 1.25e9, asked=True)
+    assert asked.step_ns > steps["fifo"].step_ns
+    busy = exchange.simulate(layers, "fifo", 1.25e9, server_bytes_per_second=1e9)
+    assert busy.step_ns > steps["fifo"].step_ns
+    with pytest.raises(exchange.ExchangeError, match="a server adds -1"):
+        exchange.simulate(layers, "fifo", 1e9, server_bytes_per_second=-1)
     with pytest.raises(exchange.ExchangeError, match="unknown policy 'lifo'"):
         exchange.simulate(layers, "lifo", 1e9)
     with pytest.raises(exchange.ExchangeError, match="unknown servers 'last'"):

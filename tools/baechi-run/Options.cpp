@@ -287,9 +287,10 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   options.steps.killRank = killRank;
   options.files = {outputs, trace, json, html, calibrateFile};
   if (staleness.getNumOccurrences()) {
-    options.stale = {int(driver.replicas), staleness, std::nullopt};
+    options.stale = {int(driver.replicas), staleness, std::nullopt, false};
     if (bandwidth.getNumOccurrences())
       options.stale->bandwidth = bandwidth;
+    options.stale->results = !options.files.outputs.empty();
     driver.replicas = 1;
   }
   options.emit = emit;

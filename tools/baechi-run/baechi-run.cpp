@@ -75,8 +75,12 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
         std::to_string(machine.devices.size()) +
         " devices: start no more processes than --machine has devices"));
   size_t cores = runtime::queryHost().cores;
-  if (!ranks && machine.devices.size() > cores)
-    listener.note(llvm::Twine(machine.devices.size()) + " devices share " +
+  size_t devices = machine.devices.size();
+  // The thread that moves bytes over simulated links computes with its core.
+  bool moves = options.driver.transfers == "network" && devices > 1;
+  if (!ranks && devices + moves > cores)
+    listener.note(llvm::Twine(devices) + " devices" +
+                  (moves ? " and what moves their messages" : "") + " share " +
                   llvm::Twine(cores) + (cores == 1 ? " core" : " cores") +
                   (options.driver.costs == "measured"
                        ? " and take turns on them, as predicted, too"
@@ -105,8 +109,9 @@ int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
 
 /// Replicas that go on each at its own pace.
 void runStale(Compilation &compilation, const RunOptions &options,
-              Listener &listener) {
-  StaleRun run(compilation, *options.stale, options.steps, listener);
+              Listener &listener,
+              const std::shared_ptr<runtime::Ranks> &ranks) {
+  StaleRun run(compilation, *options.stale, options.steps, listener, ranks);
   check(run.run());
   StaleReport report = run.report();
   const std::string &file = options.files.json;
@@ -147,7 +152,8 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
   Terminal terminal(options.progressLines);
   placement::Machine machine = check(readMachine(options.driver.machine));
   if (ranks || options.queryMachine.empty())
-    checkMachine(machine, options, ranks.get(), terminal);
+    checkMachine(machine, options, options.stale ? nullptr : ranks.get(),
+                 terminal);
   if (!options.queryMachine.empty()) {
     writeMachineFile(std::move(machine), options.queryMachine, terminal, ranks);
     return 0;
@@ -167,7 +173,9 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
                  << '\n';
     return 0;
   }
-  options.driver.keepObjects = options.driver.otherProcesses = ranks != nullptr;
+  options.driver.keepObjects = ranks != nullptr;
+  // A replica with a late state has all of its devices in one.
+  options.driver.otherProcesses = ranks && !options.stale;
   bool simulatesLinks = options.driver.transfers == "network";
   if (options.steps.calibrates && simulatesLinks)
     fail(llvm::createStringError(
@@ -175,13 +183,14 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
         "--transfers=network simulates others in the place of: leave one of "
         "them off"));
   // Ranks share no memory; a calibration looks at copies.
-  if ((ranks || options.steps.calibrates) && !simulatesLinks)
+  if ((options.driver.otherProcesses || options.steps.calibrates) &&
+      !simulatesLinks)
     options.driver.transfers = "copy";
   auto compilation =
       check(compileModel(options.driver, std::move(machine), terminal,
                          options.steps.inputs, options.steps.calibrates));
   if (options.stale) {
-    runStale(*compilation, options, terminal);
+    runStale(*compilation, options, terminal, ranks);
     return 0;
   }
   StepRun steps(*compilation, options.steps, terminal, ranks);
@@ -228,13 +237,19 @@ int main(int argc, char **argv) {
   tellVersion();
   RunOptions options = check(parseOptions(argc, argv));
   auto launch = runtime::findLaunch();
-  if ((!options.emit.empty() || options.stale) && launch &&
+  if (!options.emit.empty() && launch &&
       launch->way != runtime::Launch::Way::Alone)
     fail(llvm::createStringError(
-        std::string(options.stale ? "--staleness" : "--emit") +
-        " is the work of one process: start it without " + launch->launcher));
+        "--emit is the work of one process: start it without " +
+        launch->launcher));
   std::shared_ptr<runtime::Ranks> ranks =
       check(joinRanks(options.driver, {argv + 1, argv + argc}));
+  if (ranks && !ranks->leads() && options.stale &&
+      options.queryMachine.empty()) {
+    check(serveStaleRank(ranks, *options.stale, options.steps.steps,
+                         options.driver.watchdog, options.steps.killRank));
+    return 0;
+  }
   if (ranks && !ranks->leads()) {
     check(serveRank(ranks, options.driver.watchdog, options.steps.killRank));
     return 0;

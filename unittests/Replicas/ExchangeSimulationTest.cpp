@@ -55,6 +55,34 @@ TEST(ExchangeSimulation, OneArrayByHand) {
   EXPECT_EQ(result.pieces, 1u);
 }
 
+/// The same, where the workers are told of new values and ask for them: two
+/// latencies more. A server that adds 1 MB in 1 ms has added its own machine's
+/// gradient when the other's comes.
+TEST(ExchangeSimulation, OneArrayThatIsAskedForByHand) {
+  ExchangeOptions options;
+  options.machines = 2;
+  options.latencyNs = 1000;
+  options.asked = true;
+  std::vector<Layer> layers = {{"a", 250000, 3 * ms, 5 * ms}};
+  int64_t there = 8 * ms + 2 * (1 * ms + 1000) + 2 * 1000;
+  EXPECT_EQ(simulate(layers, Policy::Fifo, options).stepNs, there);
+  options.serverBytesPerSecond = 1e9;
+  EXPECT_EQ(simulate(layers, Policy::Fifo, options).stepNs, there + 1 * ms);
+}
+
+/// What a worker asks for waits behind the gradients that it sends.
+TEST(ExchangeSimulation, WhatIsAskedForIsLate) {
+  std::vector<Layer> layers;
+  for (int i = 0; i < 8; ++i)
+    layers.push_back({"conv", 200000, 4 * ms, 8 * ms});
+  layers.push_back({"dense", 20000000, ms, 2 * ms});
+  ExchangeOptions options;
+  options.bytesPerSecond = 1.25e9;
+  int64_t sent = simulate(layers, Policy::Fifo, options).stepNs;
+  options.asked = true;
+  EXPECT_GT(simulate(layers, Policy::Fifo, options).stepNs, sent + 2 * ms);
+}
+
 TEST(ExchangeSimulation, FreeLinksLeaveCompute) {
   ExchangeOptions options;
   options.bytesPerSecond = 1e18;
@@ -96,6 +124,8 @@ TEST(ExchangeSimulation, NoStepIsBelowTheBound) {
     options.machines = 1 + int(random() % 6);
     options.bytesPerSecond = 1e8 * double(1 + random() % 40);
     options.steps = 12;
+    options.asked = trial % 2;
+    options.serverBytesPerSecond = trial % 3 ? 0 : 2e9;
     for (Policy policy :
          {Policy::Fifo, Policy::Slices, Policy::P3, Policy::TicTac}) {
       ExchangeResult result = simulate(layers, policy, options);

@@ -43,6 +43,11 @@ public:
   create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds,
          std::shared_ptr<runtime::FaultInjector> faults = nullptr,
          const std::shared_ptr<runtime::Ranks> &ranks = nullptr);
+  /// The same of a program's \p manifest.
+  static llvm::Expected<std::unique_ptr<Execution>>
+  create(HostJit &jit, const std::string &manifest, double watchdogSeconds,
+         std::shared_ptr<runtime::FaultInjector> faults = nullptr,
+         const std::shared_ptr<runtime::Ranks> &ranks = nullptr);
 
   /// Gives argument \p index a value.
   llvm::Error setArgument(size_t index, const Array &value);

@@ -28,6 +28,12 @@ joinRanks(const DriverOptions &options, std::vector<std::string> words);
 llvm::Error sendProgram(runtime::Ranks &ranks, llvm::StringRef manifest,
                         llvm::ArrayRef<llvm::MemoryBufferRef> objects);
 
+/// Another rank: that program, a manifest and objects; empty where rank 0
+/// dismisses it instead.
+llvm::Expected<std::vector<std::string>> receiveProgram(runtime::Ranks &ranks);
+llvm::Expected<std::unique_ptr<HostJit>>
+linkProgram(llvm::ArrayRef<std::string> parts);
+
 /// For tests: kills this process where its first operator begins, if it is rank
 /// \p killed; null if not.
 std::shared_ptr<runtime::FaultInjector> killerOf(int killed,

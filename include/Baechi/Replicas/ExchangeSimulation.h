@@ -61,6 +61,14 @@ struct ExchangeOptions {
   /// A card begins to receive a message once all of it was sent, as where
   /// something between stores it; else while it is sent.
   bool stored = false;
+  /// A server tells the workers that an array's piece is new, and each asks for
+  /// the values when it was told of all pieces, as those of MXNet's store do.
+  /// Else the values are sent at once. Both are messages of no bytes, in the
+  /// order of all.
+  bool asked = false;
+  /// Of gradients that a server adds and takes a step with, one after the other
+  /// in the order of its messages; 0: at once.
+  double serverBytesPerSecond = 0;
   Policy policy = Policy::P3;
   Servers servers = Servers::First;
   int64_t slice = 50000;      ///< parameters

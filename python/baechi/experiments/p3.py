@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MACHINES = 4
 SLICE = 50_000  # parameters, P3's own
 SLICES = (10_000, 20_000, 50_000, 100_000, 200_000, 1_000_000)
+SERVERS = (0, 4, 1)  # GB/s of gradients that a server adds; 0: at once
+_TELLS = {False: "P3 over FIFO", True: "over FIFO, asked"}
 RATES = (0.3, 1.0, 2.0, 3.1, 5.3, 8.4)  # TFLOP/s
 
 
@@ -30,7 +32,7 @@ def tables(names: Sequence[str], tell: Callable[[str], object]) -> list[Table]:
         raise ImportFailure(f"unknown model '{unknown[0]}'; known: {', '.join(known)}")
     models = [known[name] for name in names or known]
     made = []
-    for table in (_gains, _by_compute, _by_slice, _stored):
+    for table in (_gains, _by_compute, _by_slice, _stored, _asked):
         tell(table.__name__.strip("_"))
         made.append(table(models))
     return made
@@ -47,6 +49,7 @@ def _gains(models: list[replicated.Model]) -> Table:
             "tic-tac whole arrays; P3 and tic-tac send what the next step uses first. Gains are of "
             "throughput over FIFO; the bound is the longer of compute and of bytes over bandwidth, "
             "servers sharing them evenly; *at most* is the gain that it leaves to any order. "
+            "*Asked* is FIFO where workers ask for values that they were told of (p3-asked). "
             "Pieces of each array begin at the first server, or, for P3, where those of the array "
             "before ended if the simulated step is shorter so. The published gains are those over "
             "MXNet (P3, arXiv 1905.03960) at about the bandwidth where they stand. Layers "
@@ -67,6 +70,7 @@ def _gains(models: list[replicated.Model]) -> Table:
             "slices": "slices",
             "tictac": "tic-tac",
             "p3": "P3",
+            "asked": "P3 over FIFO, asked",
             "most": "at most",
             "published": "published",
             "bound": "P3 / bound",
@@ -87,6 +91,7 @@ def _row(model: replicated.Model, gbits: int) -> dict[str, Cell]:
         "slices": _gain(fifo, _step(layers, "slices", gbits)),
         "tictac": _gain(fifo, _step(layers, "tictac", gbits)),
         "p3": _gain(fifo, p3),
+        "asked": _gain(_step(layers, "fifo", gbits, asked=True), p3),
         "most": f"{100 * (fifo.step_ns / _bound_ns(layers, gbits) - 1):+.1f} %",
         "bound": f"{p3.step_ns / _bound_ns(layers, gbits):.3f}",
     }
@@ -188,8 +193,48 @@ def _stored(models: list[replicated.Model]) -> Table:
     )
 
 
+def _asked(models: list[replicated.Model]) -> Table:
+    columns = {"model": "model", "gbits": "Gbit/s", "adds": "servers add"}
+    for stored, more in ((False, ""), (True, ", stored")):
+        columns |= {f"{asked}-{stored}": f"{what}{more}" for asked, what in _TELLS.items()}
+    rows: list[dict[str, Cell]] = []
+    for model in models:
+        gbits, published = model.published
+        for gigabytes in SERVERS:
+            row: dict[str, Cell] = {"model": model.name, "gbits": gbits}
+            row["adds"] = f"{gigabytes} GB/s" if gigabytes else "at once"
+            for stored in (False, True):
+                p3 = _step(model.layers, "p3", gbits, stored=stored, adds=gigabytes)
+                for asked in _TELLS:
+                    fifo = _step(
+                        model.layers, "fifo", gbits, stored=stored, asked=asked, adds=gigabytes
+                    )
+                    row[f"{asked}-{stored}"] = _gain(fifo, p3)
+            rows.append({**row, "published": f"+{published} %"})
+    return Table(
+        "p3-asked",
+        "P3's gain over a store whose workers ask for values",
+        [
+            "At the bandwidth of the published gain, which is over MXNet's store. There a server "
+            "tells the workers that an array is new, and each asks for its values: both wait "
+            "behind what was to be sent before. P3 sends values at once, and in "
+            "the other tables FIFO does, too, which makes it a better baseline than the published "
+            "one. Servers add gradients at once or, where a rate is given, one message after the "
+            "other; the rates are assumed. *Stored* is as in p3-stored.",
+        ],
+        {**columns, "published": "published"},
+        rows,
+    )
+
+
 def _step(
-    layers: list[Layer], policy: str, gbits: int, size: int = SLICE, stored: bool = False
+    layers: list[Layer],
+    policy: str,
+    gbits: int,
+    size: int = SLICE,
+    stored: bool = False,
+    asked: bool = False,
+    adds: float = 0,
 ) -> exchange.Exchange:
     return exchange.simulate(
         layers,
@@ -199,6 +244,8 @@ def _step(
         slice_parameters=size,
         servers="better" if policy == "p3" else "first",
         stored=stored,
+        asked=asked,
+        server_bytes_per_second=adds * 1e9,
     )
 
 

@@ -51,12 +51,16 @@ def simulate(
     slice_parameters: int | None = 50_000,
     servers: str = "first",
     stored: bool = False,
+    asked: bool = False,
+    server_bytes_per_second: float = 0,
     steps: int = 6,
 ) -> Exchange:
     """A step between machines that are workers and parameter servers. Without
     `slice_parameters` the best of twelve sizes is taken. The pieces of each array begin at the
     `first` server, or where the array before ended (`turn`), or at the `better` of these. A
-    message is received while it is sent or, where it is `stored` in between, once it was."""
+    message is received while it is sent or, where it is `stored` in between, once it was. Servers
+    send new values at once or, where they are `asked` to, tell of them first. They add so many
+    bytes of gradients a second, 0: any number."""
     if policy not in POLICIES:
         raise ExchangeError(f"unknown policy '{policy}'; known: {', '.join(POLICIES)}")
     if servers not in SERVERS:
@@ -67,7 +71,9 @@ def simulate(
         POLICIES.index(policy),
         SERVERS.index(servers),
         stored,
+        asked,
         bytes_per_second,
+        server_bytes_per_second,
         latency_ns,
         message_ns,
         slice_parameters or 0,
