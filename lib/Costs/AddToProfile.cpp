@@ -38,7 +38,8 @@ static void improve(ProfileRow &row, const ProfileRow &found) {
 }
 
 /// Into the file, whose lock is held; gives what it holds then. \p choice: the
-/// file's, unless it has one of that program that is not \p replaced. Null: none.
+/// file's, unless it has one of that program that is not \p replaced. Null:
+/// none.
 static llvm::Expected<Profile> addLocked(const std::string &path,
                                          const Profile &profile,
                                          const ProgramChoice *choice,

@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Costs/Profile.h"
-#include "ChoiceText.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Io/Store.h"
+#include "ChoiceText.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"

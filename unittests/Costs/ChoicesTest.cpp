@@ -47,9 +47,9 @@ protected:
 TEST_F(Choices, TheFirstOneStays) {
   EXPECT_EQ(keep("openblas"), choiceOf("openblas"));
   Profile second = measured("generated");
-  EXPECT_EQ(llvm::cantFail(
-                keepChoice(path, second, choiceOf("generated"), nullptr)),
-            choiceOf("openblas"));
+  EXPECT_EQ(
+      llvm::cantFail(keepChoice(path, second, choiceOf("generated"), nullptr)),
+      choiceOf("openblas"));
   // With what its code takes, and the scratch that it needs.
   ASSERT_EQ(second.rows.size(), 2u);
   EXPECT_EQ(second.rows[1].implementation, "openblas");
@@ -74,9 +74,9 @@ TEST_F(Choices, OfAnotherCompilerStayBeside) {
   keep("openblas");
   Profile other = measured("generated");
   other.compiler = "another";
-  EXPECT_EQ(llvm::cantFail(
-                keepChoice(path, other, choiceOf("generated"), nullptr)),
-            choiceOf("generated"));
+  EXPECT_EQ(
+      llvm::cantFail(keepChoice(path, other, choiceOf("generated"), nullptr)),
+      choiceOf("generated"));
 }
 
 TEST_F(Choices, ProcessesAndThreadsAgree) {
@@ -124,7 +124,8 @@ TEST_F(Choices, AreReadAsTheyAreWritten) {
   for (const char *wrong :
        {R"([3])", R"([{"kernels": {}}])", R"([{"program": "p"}])",
         R"([{"program": "p", "kernels": {"aa": 3}}])"})
-    EXPECT_THAT(errorOf(wrong), HasSubstr("p.json: choices[0] needs 'program'"));
+    EXPECT_THAT(errorOf(wrong),
+                HasSubstr("p.json: choices[0] needs 'program'"));
   EXPECT_THAT(errorOf(R"([{"program": "p", "kernels": {}},)"
                       R"( {"program": "p", "kernels": {}}])"),
               HasSubstr("choices[1] repeats program 'p'"));

@@ -58,8 +58,8 @@ struct PlanRow {
 };
 
 /// Which code computes the kernels of a program that can be had in several
-/// implementations. It decides the last bits of results, so it stays what it was
-/// first, whatever is measured later (KernelChoices.h).
+/// implementations. It decides the last bits of results, so it stays what it
+/// was first, whatever is measured later (KernelChoices.h).
 struct ProgramChoice {
   std::string program; ///< hash of these kernels' hashes
   /// By the kernels' hashes.
@@ -135,13 +135,15 @@ llvm::json::Object profileObject(const Profile &profile);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
 /// Adds the rows, times within a step, plans and times of hosts that the file
 /// \p path lacks, if it is there, and rows that it has disturbed; times of
-/// hosts are replaced, choices never. Several processes may do so at once: no row is lost.
-/// Rows of host kernels that the file has of another target or compiler move to
-/// a file of their own beside it, whose name ends in a hash of both.
+/// hosts are replaced, choices never. Several processes may do so at once: no
+/// row is lost. Rows of host kernels that the file has of another target or
+/// compiler move to a file of their own beside it, whose name ends in a hash of
+/// both.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);
 
-/// The same, with a choice for a program: the one that the file has of it stays,
-/// unless it is what \p replaced says. Gives the one that the file has now, and
+/// The same, with a choice for a program: the one that the file has of it
+/// stays, unless it is what \p replaced says. Gives the one that the file has
+/// now, and
 /// \p profile the rows of its code. Of processes that do so at once one comes
 /// first, and all get its choice.
 llvm::Expected<ProgramChoice> keepChoice(const std::string &path,

@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Implementations of a product differ in the last bits of its results, and what
-/// is measured says which one is used. So that a program's results are the same
-/// in each process, whatever others add to the profile meanwhile, the profile
-/// keeps what was chosen for it first.
+/// Implementations of a product differ in the last bits of its results, and
+/// what is measured says which one is used. So that a program's results are the
+/// same in each process, whatever others add to the profile meanwhile, the
+/// profile keeps what was chosen for it first.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_COSTS_MEASURE_KERNELCHOICES_H
