@@ -11,10 +11,9 @@ The step is the forward pass of a perceptron, of batches that follow each other,
 whose links take 20 us and so many megabytes a second each way (a simulated network; "memory": the
 devices' own copies). Both plans and one device take turns in one process; milliseconds are from one
 call to the next, the median over the rounds of all calls of a round, in brackets as predicted.
-Results of all are compared bit for bit, and with JAX's. With --donate each call is given the weights
-that the last one returned, which stay on their devices; else a call that overlaps copies them. The
-gain is the plan for one call over the
-plan for the period, in the same round.
+Results of all are compared bit for bit, and with JAX's. With --donate each call is given the
+weights that the last one returned, which stay on their devices; else a call that overlaps copies
+them. The gain is the plan for one call over the plan for the period, in the same round.
 """
 
 import argparse

@@ -124,8 +124,9 @@ TEST_F(Choices, AreReadAsTheyAreWritten) {
   for (const char *wrong :
        {R"([3])", R"([{"kernels": {}}])", R"([{"program": "p"}])",
         R"([{"program": "p", "kernels": {"aa": 3}}])"})
-    EXPECT_THAT(errorOf(wrong),
-                HasSubstr("p.json: choices[0] needs 'program'"));
+    EXPECT_EQ(errorOf(wrong),
+              "p.json: choices[0] "
+              "needs 'program', a string, and 'kernels', an object of strings");
   EXPECT_THAT(errorOf(R"([{"program": "p", "kernels": {}},)"
                       R"( {"program": "p", "kernels": {}}])"),
               HasSubstr("choices[1] repeats program 'p'"));
