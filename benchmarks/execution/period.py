@@ -5,14 +5,15 @@
 """Calls that overlap, planned for one call and for the time between calls, as a Markdown table.
 
     .venv/bin/python benchmarks/execution/period.py [--calls=N] [--rounds=N] [--layers=N]
-    [--megabytes 4000 1000]
+    [--megabytes 4000 1000] [--donate]
 
 The step is the forward pass of a perceptron, of batches that follow each other, on two host devices
 whose links take 20 us and so many megabytes a second each way (a simulated network; "memory": the
 devices' own copies). Both plans and one device take turns in one process; milliseconds are from one
 call to the next, the median over the rounds of all calls of a round, in brackets as predicted.
-Results of all are compared bit for bit, and with JAX's. The gain is the plan for one call over the
-plan for the period, in the same round.
+Results of all are compared bit for bit, and with JAX's. With --donate each call is given the
+weights that the last one returned, which stay on their devices; else a call that overlaps copies
+them. The gain is the plan for one call over the plan for the period, in the same round.
 """
 
 import argparse
@@ -42,6 +43,10 @@ def forward(weights, x):
     return x
 
 
+def donated(weights, x):
+    return weights, forward(weights, x)
+
+
 def machine(folder, devices, megabytes):
     if megabytes is None:
         return f"host:{devices}"
@@ -59,8 +64,14 @@ def machine(folder, devices, megabytes):
 
 
 def milliseconds(step, weights, batches):
+    """weights: of this step, which has the next ones for them where they are donated."""
+    results = []
     begin = time.perf_counter()
-    results = [step(weights, batch) for batch in batches]
+    for batch in batches:
+        result = step(weights[0], batch)
+        if isinstance(result, tuple):
+            weights[0], result = result
+        results.append(result)
     results[-1].block_until_ready()
     return (time.perf_counter() - begin) * 1e3 / len(batches), results
 
@@ -80,19 +91,23 @@ def row(args, folder, megabytes):
         "transfers": "copy" if megabytes is None else "network",
         "overlap_steps": True,
     }
+    step = donated if args.donate else forward
+    if args.donate:
+        common["donate_argnums"] = 0
     steps = {
-        "one": baechi.jit(forward, **{**common, "machine": machine(folder, 1, megabytes)}),
-        "call": baechi.jit(forward, **{**common, "machine": machine(folder, 2, megabytes)}),
+        "one": baechi.jit(step, **{**common, "machine": machine(folder, 1, megabytes)}),
+        "call": baechi.jit(step, **{**common, "machine": machine(folder, 2, megabytes)}),
         "period": baechi.jit(
-            forward, **common, machine=machine(folder, 2, megabytes), objective="period"
+            step, **common, machine=machine(folder, 2, megabytes), objective="period"
         ),
     }
+    held = {name: [[weight + 0 for weight in weights]] for name in steps}
     theirs = np.asarray(jax.jit(forward)(weights, batches[-1]))
     times = {name: [] for name in steps}
     for turn in range(args.rounds + 1):
         last = {}
         for name, step in steps.items():
-            took, results = milliseconds(step, weights, batches)
+            took, results = milliseconds(step, held[name], batches)
             last[name] = [np.asarray(result) for result in results]
             if turn:  # the first one compiles
                 times[name].append(took)
@@ -119,6 +134,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--megabytes", type=int, nargs="*", default=[4000, 1000, 400])
+    parser.add_argument("--donate", action="store_true")
     args = parser.parse_args()
     print("| links | one device, ms | planned for a call, ms | planned for the period, ms | gain |")
     print("|---|---|---|---|---|")

@@ -10,11 +10,10 @@
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Io/Store.h"
-#include "llvm/ADT/StringExtras.h"
+#include "ChoiceText.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -267,7 +266,7 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
           row.implementation + "' on '" + row.kind + "'");
     profile.rows.push_back(std::move(row));
   }
-  for (auto read : {readPlans, readPeaks, readHosts})
+  for (auto read : {readPlans, readChoices, readPeaks, readHosts})
     if (llvm::Error error = read(*object, profile))
       return llvm::createStringError(name + ": " +
                                      llvm::toString(std::move(error)));
@@ -330,6 +329,8 @@ json::Object baechi::profileObject(const Profile &profile) {
         json::Object{{"program", plan.program}, {"step_ns", plan.stepNs}});
   if (!plans.empty())
     value["plans"] = std::move(plans);
+  if (!profile.choices.empty())
+    value["choices"] = choicesToJson(profile.choices);
   if (profile.peaks)
     value["host_peaks"] =
         json::Object{{"flops_per_second", profile.peaks->flopsPerSecond},
@@ -350,89 +351,4 @@ llvm::Error baechi::writeProfile(const std::string &path,
   if (!error.empty())
     return llvm::createStringError(error);
   return llvm::Error::success();
-}
-
-/// Where rows of another target or compiler go: "profile.json.3f2a…".
-static std::string besides(const std::string &path, const Profile &profile) {
-  std::string what = profile.target + "\n" + profile.compiler;
-  if (!profile.cudaTarget.empty())
-    what += "\n" + profile.cudaTarget;
-  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(what));
-  return path + "." +
-         llvm::toHex(ArrayRef(digest).take_front(4), /*LowerCase=*/true);
-}
-
-/// Takes from \p found what \p row lacks or has disturbed.
-static void improve(ProfileRow &row, const ProfileRow &found) {
-  bool isBetterStep =
-      row.stepNs < 0 || (row.stepDisturbed && found.stepNs >= 0);
-  ProfileRow before = row;
-  if (row.disturbed)
-    row = found;
-  row.stepNs = isBetterStep ? found.stepNs : before.stepNs;
-  row.stepDisturbed = isBetterStep ? found.stepDisturbed : before.stepDisturbed;
-}
-
-llvm::Error baechi::addToProfile(const std::string &path,
-                                 const Profile &profile) {
-  placement::StoreLock lock(path);
-  if (!lock.error().empty())
-    return llvm::createStringError(path + ": " + lock.error());
-  Profile whole;
-  whole.target = profile.target;
-  whole.compiler = profile.compiler;
-  whole.cudaTarget = profile.cudaTarget;
-  if (llvm::sys::fs::exists(path)) {
-    llvm::Expected<Profile> there = readProfile(path);
-    if (!there)
-      return there.takeError();
-    bool otherHost = !there->target.empty() && !profile.target.empty() &&
-                     !there->isComparable(profile);
-    bool otherGpu = !there->cudaTarget.empty() && !profile.cudaTarget.empty() &&
-                    there->cudaTarget != profile.cudaTarget;
-    // They cost minutes and may be wanted again.
-    if (otherHost || otherGpu)
-      if (llvm::Error error = writeProfile(besides(path, *there), *there))
-        return error;
-    llvm::erase_if(there->rows, [&](const ProfileRow &row) {
-      return (otherHost && row.kind == "host") ||
-             (otherGpu && row.kind == "cuda");
-    });
-    if (!otherHost && !otherGpu)
-      whole.plans = std::move(there->plans);
-    // Of the machine, whatever compiled the kernels.
-    if (there->target.empty() || profile.target.empty() ||
-        there->target == profile.target) {
-      whole.peaks = there->peaks;
-      whole.hosts = std::move(there->hosts);
-    }
-    if (whole.target.empty()) {
-      whole.target = there->target;
-      whole.compiler = there->compiler;
-    }
-    if (whole.cudaTarget.empty())
-      whole.cudaTarget = there->cudaTarget;
-    whole.rows = std::move(there->rows);
-  }
-  llvm::StringMap<size_t> known;
-  auto key = [](const ProfileRow &row) {
-    return row.hash + "/" + row.kind + "/" + row.implementation;
-  };
-  for (auto [index, row] : llvm::enumerate(whole.rows))
-    known[key(row)] = index;
-  for (const ProfileRow &row : profile.rows) {
-    auto [there, isNew] = known.try_emplace(key(row), whole.rows.size());
-    if (isNew)
-      whole.rows.push_back(row);
-    else
-      improve(whole.rows[there->second], row);
-  }
-  if (!whole.peaks)
-    whole.peaks = profile.peaks;
-  for (const HostTimes &times : profile.hosts)
-    whole.setHost(times);
-  for (const PlanRow &plan : profile.plans)
-    if (!whole.findPlan(plan.program))
-      whole.plans.push_back(plan);
-  return writeProfile(path, whole);
 }

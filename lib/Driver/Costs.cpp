@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/HostJit/HostJit.h"
+#include "Baechi/Costs/Measure/KernelChoices.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Driver/Compilation.h"
@@ -213,6 +214,9 @@ llvm::Error Compilation::findCosts(Profile &profile,
     stepsMeasured = true;
     measured.clear();
   }
+  // Times of steps are of the code that these ran.
+  KernelChoices choices(*given ? ModuleOp() : module());
+  takeKeptChoice(choices, profile);
   for (const KernelCosts *costs : measured)
     // Steps tell the times of all kernels; which code is best, they do not.
     if (llvm::Error error = measureKernels(profile, *costs,
@@ -224,7 +228,8 @@ llvm::Error Compilation::findCosts(Profile &profile,
         source->context(), [](Diagnostic &diagnostic) {
           return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
         });
-    if (failed(hostCompiler->annotate(&profile)))
+    if (failed(hostCompiler->annotate(&profile)) ||
+        failed(settleChoice(choices, profile)))
       return diagnosed();
   }
   for (const KernelCosts *costs : measured)
@@ -243,6 +248,48 @@ llvm::Error Compilation::findCosts(Profile &profile,
   countCosts(profile);
   return failed(hostCompiler->annotate(&profile)) ? diagnosed()
                                                   : llvm::Error::success();
+}
+
+void Compilation::takeKeptChoice(KernelChoices &choices,
+                                 const Profile &profile) {
+  // Who asks for all measurements chooses again by them.
+  if (llvm::cantFail(measureBudgetOf(asked)).all)
+    return;
+  if (const ProgramChoice *known = profile.findChoice(choices.program()))
+    choices.apply(*known, profile);
+}
+
+LogicalResult Compilation::settleChoice(KernelChoices &choices,
+                                        Profile &profile) {
+  if (choices.empty() || !hasDeviceOf("host"))
+    return success();
+  ProgramChoice chosen = choices.chosen();
+  std::optional<ProgramChoice> known;
+  if (const ProgramChoice *found = profile.findChoice(chosen.program))
+    known = *found;
+  if (known == chosen)
+    return success();
+  const ProgramChoice *replaced =
+      known && llvm::cantFail(measureBudgetOf(asked)).all ? &*known : nullptr;
+  if (!asked.profile.empty()) {
+    llvm::Expected<ProgramChoice> settled =
+        keepChoice(asked.profile, profile, chosen, replaced);
+    if (settled)
+      chosen = *settled;
+    else
+      listener.warn("which code computes products is not kept, so the next "
+                    "compilation may choose other code: " +
+                    llvm::toString(settled.takeError()));
+  }
+  // Another process may have replaced what was read.
+  llvm::erase_if(profile.choices, [&](const ProgramChoice &choice) {
+    return choice.program == chosen.program;
+  });
+  profile.choices.push_back(chosen);
+  if (chosen == choices.chosen())
+    return success();
+  choices.apply(chosen, profile);
+  return hostCompiler->annotate(&profile);
 }
 
 bool Compilation::canRunSteps() {

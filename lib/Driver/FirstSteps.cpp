@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Costs/Measure/KernelChoices.h"
 #include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Costs/Measure/StepRows.h"
 #include "Baechi/Driver/Compilation.h"
@@ -54,13 +55,16 @@ llvm::Expected<bool> Compilation::compileToMeasure() {
   const KernelCosts &costs = kernelCostsOf(kKind);
   if (llvm::Error error = costs.adopt(module(), kept))
     return std::move(error);
+  KernelChoices choices(module());
+  takeKeptChoice(choices, kept);
   if (llvm::Error error = measureKernels(kept, costs, /*choicesOnly=*/true))
     return std::move(error);
   // Without a word: it is only for the first steps.
   ScopedDiagnosticHandler quiet(source->context(), [](Diagnostic &diagnostic) {
     return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
   });
-  if (failed(hostCompiler->annotate(&kept)))
+  if (failed(hostCompiler->annotate(&kept)) ||
+      failed(settleChoice(choices, kept)))
     return diagnosed();
   if (!lacksStepCosts(module(), kKind, kept))
     return false;

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,17 @@ struct PlanRow {
   int64_t stepNs = 0;  ///< the fastest of some steps
 };
 
+/// Which code computes the kernels of a program that can be had in several
+/// implementations. It decides the last bits of results, so it stays what it
+/// was first, whatever is measured later (KernelChoices.h).
+struct ProgramChoice {
+  std::string program; ///< hash of these kernels' hashes
+  /// By the kernels' hashes.
+  std::map<std::string, std::string> implementations;
+
+  bool operator==(const ProgramChoice &) const = default;
+};
+
 /// What one core of the host reaches at best.
 struct HostPeaks {
   double flopsPerSecond = 0; ///< of the fastest matrix product, float32
@@ -83,6 +95,8 @@ struct Profile {
   /// What the rows of kind "cuda" were measured on; empty: not known.
   std::string cudaTarget = {};
   std::vector<PlanRow> plans = {};
+  /// Of host kernels.
+  std::vector<ProgramChoice> choices = {};
   /// Of the host that `target` names; nullopt: not measured.
   std::optional<HostPeaks> peaks = {};
   /// The same, one for each number of processors.
@@ -101,6 +115,11 @@ struct Profile {
                          llvm::StringRef implementation) const;
   /// Of a program's hash; null where it did not run.
   const PlanRow *findPlan(llvm::StringRef program) const;
+  /// The same; null where none was made.
+  const ProgramChoice *findChoice(llvm::StringRef program) const;
+  /// Adds a choice, unless the program has one that is not \p replaced.
+  void settleChoice(const ProgramChoice &choice,
+                    const ProgramChoice *replaced = nullptr);
   /// With so many processors; null where that was not measured.
   const HostTimes *findHost(int64_t cores) const;
   /// Replaces what was known with as many processors.
@@ -116,10 +135,21 @@ llvm::json::Object profileObject(const Profile &profile);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
 /// Adds the rows, times within a step, plans and times of hosts that the file
 /// \p path lacks, if it is there, and rows that it has disturbed; times of
-/// hosts are replaced. Several processes may do so at once: no row is lost.
-/// Rows of host kernels that the file has of another target or compiler move to
-/// a file of their own beside it, whose name ends in a hash of both.
+/// hosts are replaced, choices never. Several processes may do so at once: no
+/// row is lost. Rows of host kernels that the file has of another target or
+/// compiler move to a file of their own beside it, whose name ends in a hash of
+/// both.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);
+
+/// The same, with a choice for a program: the one that the file has of it
+/// stays, unless it is what \p replaced says. Gives the one that the file has
+/// now, and
+/// \p profile the rows of its code. Of processes that do so at once one comes
+/// first, and all get its choice.
+llvm::Expected<ProgramChoice> keepChoice(const std::string &path,
+                                         Profile &profile,
+                                         const ProgramChoice &choice,
+                                         const ProgramChoice *replaced);
 
 } // namespace baechi
 

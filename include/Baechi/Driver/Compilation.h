@@ -21,6 +21,8 @@
 
 namespace baechi {
 
+class KernelChoices;
+
 class Cuttables;
 struct CutsSeen;
 struct FittingCut;
@@ -236,6 +238,12 @@ private:
   /// goes; \p choicesOnly: where there are several implementations.
   llvm::Error measureKernels(Profile &profile, const KernelCosts &costs,
                              bool choicesOnly);
+  /// Has \p choices as \p profile has them of before, unless all is measured
+  /// anew.
+  void takeKeptChoice(KernelChoices &choices, const Profile &profile);
+  /// Keeps what was chosen, in the file, too; where another process was first
+  /// there, its choice is taken.
+  mlir::LogicalResult settleChoice(KernelChoices &choices, Profile &profile);
   /// Whether steps may run before the program is complete.
   bool canRunSteps();
   /// Counts what \p profile has of the model's kernels, and says what was

@@ -81,7 +81,9 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
     if (!seen.insert(hash).second)
       continue;
     SmallVector<StringRef> known = hostImplementations(kernel);
-    if (options.choicesOnly && known.size() == 1)
+    // One that names its code has no choice left.
+    if (options.choicesOnly &&
+        (known.size() == 1 || kernel->hasAttr(BaechiDialect::kImplementation)))
       continue;
     if (options.keepsCode && llvm::any_of(known, [&](StringRef implementation) {
           const ProfileRow *row = index.find(hash, kKind, implementation);
@@ -172,6 +174,7 @@ void dropForeignRows(ModuleOp module, Profile &profile) {
         << kKind << "' are measured again";
     llvm::erase_if(profile.rows,
                    [](const ProfileRow &row) { return row.kind == kKind; });
+    profile.choices.clear();
   }
   if (profile.target != own.target) {
     profile.peaks.reset();

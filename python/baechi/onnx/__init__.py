@@ -118,6 +118,7 @@ class CompiledModel(Compiled[Program]):
         self._set_weights()
         self.inputs = [name for name in names if name not in imported.weights]
         self.outputs = imported.results
+        self._defaults = {self._places[name] for name in imported.defaults}
         self._other: set[str] = set()  # the inputs that have not their defaults
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -149,9 +150,9 @@ class CompiledModel(Compiled[Program]):
             for name in self._other - given.keys():
                 self._set(name, self._imported.weights[name])
             self._other = given.keys() & set(defaults)
-            for name, value in given.items():
-                self._set(name, value)
-            self._program.step()
+            values = {self._places[name]: self._value(name, x) for name, x in given.items()}
+            # What has a default keeps its place for it.
+            self._program.step(values, lent=values.keys() - self._defaults)
             results = tuple(
                 # The compiler's integers have no sign.
                 self._program.library.result(i).view(dtype)
@@ -168,6 +169,10 @@ class CompiledModel(Compiled[Program]):
             self._set(name, value)
 
     def _set(self, name: str, given: Any) -> None:
+        self._program.library.set_argument(self._places[name], self._value(name, given))
+
+    def _value(self, name: str, given: Any) -> np.ndarray:
+        """What an argument of that name is given, as it takes it."""
         index = self._places[name]
         kind, value = self._types[index], np.asarray(given)
         if value.shape != kind.shape:
@@ -178,4 +183,4 @@ class CompiledModel(Compiled[Program]):
                 f"input '{name}' is {value.dtype}, expected {kind.dtype}: give "
                 f"{name}.astype('{kind.dtype}')"
             )
-        self._program.library.set_argument(index, np.asarray(value, kind.dtype, order="C"))
+        return np.asarray(value, kind.dtype, order="C")

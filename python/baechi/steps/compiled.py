@@ -55,7 +55,13 @@ class Compiled(Generic[P]):
             if is_compiled():
                 yield
                 return
-        with _COMPILING, self._turn:
+        with self._compiling(), self._turn:
+            yield
+
+    @contextlib.contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Holds the turn of compiling."""
+        with _COMPILING:
             yield
 
     @property

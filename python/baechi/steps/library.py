@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import math
 import os
 import pathlib
 import re
-import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 import ml_dtypes
@@ -21,6 +19,8 @@ import numpy as np
 
 from baechi.steps import dlpack
 from baechi.steps.host_calls import HostCall, computing
+from baechi.steps.library_file import StepError as StepError
+from baechi.steps.library_file import check, renamed
 
 TYPES = {
     "f64": np.float64,
@@ -44,42 +44,9 @@ def _type_of(dtype: np.dtype) -> str:
     return name if name in TYPES and dtype.isnative else ""
 
 
-# What `baechi-run --emit=so` ends the file with: this and a SHA-256 in hexadecimal digits.
-_SEAL = b"\nbaechi-sha256 "
-_SEAL_BYTES = len(_SEAL) + 64 + 1
 _ALIGNMENT = 64  # bytes
-
-
-class StepError(RuntimeError):
-    """A step that did not end well; the message is the runtime's own."""
-
-
-def _check(file: pathlib.Path) -> None:
-    """Refuses code that is not as it was written, before any of it is mapped."""
-    try:
-        # A pipe that nobody writes to is not waited for.
-        opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(opened, "rb") as stream:
-            mode = os.fstat(opened).st_mode
-            if not stat.S_ISREG(mode):
-                raise StepError(f"{file}: no regular file, so no step library")
-            content = stream.read()
-    except OSError as error:
-        raise StepError(f"{file}: cannot be read: {error.strerror}") from error
-    if mode & stat.S_IWOTH:
-        raise StepError(
-            f"{file}: everybody may write it (mode {stat.S_IMODE(mode):o}), so its code is not run"
-        )
-    code, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
-    if not seal.startswith(_SEAL):
-        raise StepError(
-            f"{file}: cut short, stripped or no step library: it does not end with the hash that "
-            "baechi-run --emit=so writes"
-        )
-    if hashlib.sha256(code).hexdigest().encode() != seal[len(_SEAL) : -1]:
-        raise StepError(
-            f"{file}: damaged: its hash is not the one that it was written with; write it again"
-        )
+# What devices that were left behind within a kernel may still read.
+_LEFT_BEHIND: list[list[Any]] = []
 
 
 def own_memory(shape: Sequence[int], kind: np.dtype) -> np.ndarray:
@@ -89,25 +56,6 @@ def own_memory(shape: Sequence[int], kind: np.dtype) -> np.ndarray:
     room = np.empty(size + _ALIGNMENT, np.uint8)
     first = -room.ctypes.data % _ALIGNMENT
     return room[first : first + size].view(kind).reshape(shape)
-
-
-def _renamed(file: pathlib.Path, prefix: str) -> str:
-    """What is wrong with a file whose functions have other names than its own."""
-    # In the table of the symbols' names.
-    found = re.search(rb"\0([A-Za-z_]\w*)_open_with\0", file.read_bytes())
-    if not found:
-        return f"{file}: no step library: it lacks functions '{prefix}_open', '{prefix}_run', ..."
-    there = found[1].decode()
-    if there == prefix:
-        return (
-            f"{file}: written by an earlier version of Baechi, without '{prefix}_call': write it "
-            f"again with baechi-run --emit=so --output={file.name}"
-        )
-    return (
-        f"{file}: renamed: its functions begin with '{there}_', by its name with '{prefix}_'; "
-        f"call the file {there}.so, or write it again with "
-        f"baechi-run --emit=so --output={file.name}"
-    )
 
 
 class StepLibrary:
@@ -122,7 +70,7 @@ class StepLibrary:
         self._raised: BaseException | None = None  # by a host call, which has ended the step
         self._queue: Any = None  # the extension's, of calls that were dispatched
         self._overlaps = False
-        _check(file)
+        check(file)
         prefix = re.sub("[^0-9A-Za-z]", "_", file.stem.removeprefix("lib"))
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
         try:
@@ -147,7 +95,7 @@ class StepLibrary:
                 )
             }
         except AttributeError as error:
-            raise StepError(_renamed(file, prefix)) from error
+            raise StepError(renamed(file, prefix)) from error
         # Libraries that were written before calls could overlap, be timed, go on, or read
         # arguments where they are lack these.
         for name in (
@@ -242,12 +190,31 @@ class StepLibrary:
         if self._functions["run"](self._step):
             self.fail()
 
-    def call(self, arguments: Mapping[int, Any], results: Mapping[int, Any]) -> None:
+    def call(
+        self,
+        arguments: Mapping[int, Any],
+        results: Mapping[int, Any],
+        lent: Collection[int] = (),
+    ) -> None:
         """Sets arguments, runs a step and reads results into arrays of the caller's, which are as
         `set_argument` and `read_result` take them. What lies on a GPU is copied there as parts of
-        the step, after what others have begun to do to it: the step alone is waited for."""
-        places, _kept = self._places(arguments, results)
-        if self._functions["call"](self._step, *places):
+        the step, after what others have begun to do to it: the step alone is waited for.
+
+        lent: arguments that host devices may read where they are, so that they have no value
+        after the call (docs/runtime.md). Nobody writes to them until it has returned."""
+        places, kept = self._places(arguments, results)
+        infos = self.program["arguments"]
+        taken = [i for i in lent if infos[i].get("lendable") and i in arguments]
+        if not taken or "call_lending" not in self._functions:
+            failed = self._functions["call"](self._step, *places)
+        else:
+            flags = (ctypes.c_ubyte * len(infos))()
+            for index in taken:
+                flags[index] = 1
+            failed = self._functions["call_lending"](self._step, places[0], flags, places[1])
+            if failed and not self._functions["usable"](self._step):
+                _LEFT_BEHIND.append(kept)
+        if failed:
             self.fail()
 
     def begin(

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 import statistics
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -155,15 +155,18 @@ class Program:
         return made
 
     def step(
-        self, arguments: Mapping[int, Any] | None = None, results: Mapping[int, Any] | None = None
+        self,
+        arguments: Mapping[int, Any] | None = None,
+        results: Mapping[int, Any] | None = None,
+        lent: Collection[int] = (),
     ) -> None:
-        """One step on what the arguments' places hold; with these arguments, and results into
-        these arrays, where given (`StepLibrary.call`)."""
+        """One step on what the arguments' places hold; with these arguments, some of them lent,
+        and results into these arrays, where given (`StepLibrary.call`)."""
         with self._first.step() if self._first else contextlib.nullcontext():
             if arguments is None:
                 self.library.run()
             else:
-                self.library.call(arguments, results or {})
+                self.library.call(arguments, results or {}, lent)
         self._wall_ns.append(self.library.wall_ns)
 
     def begin_step(

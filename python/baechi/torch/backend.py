@@ -35,6 +35,7 @@ from baechi.torch.captured import OnGpu, WithNumbers, attribute, is_number, with
 from baechi.torch.graph_check import Reference, compare, with_own_memory
 from baechi.torch.graph_program import GraphProgram
 from baechi.torch.partition import partition
+from baechi.torch.turns import CompiledOfTorch
 
 _GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
 # AOTAutograd's: `backward(retain_graph=True)` works, and gradients have the types of
@@ -79,7 +80,7 @@ def graphs() -> list[CompiledGraph]:
     return sorted(_GRAPHS, key=lambda graph: graph.number)
 
 
-class CompiledGraph(Compiled[Program]):
+class CompiledGraph(CompiledOfTorch[Program]):
     """A graph that torch.compile has found; a program for each set of shapes, and one of
     its gradients.
 

@@ -21,7 +21,6 @@ from baechi.importer.common.module import Argument
 from baechi.importer.torch import linalg
 from baechi.importer.torch.names import BACKWARD, Origin, Recorder, name_of
 from baechi.importer.torch.trace import Trace, trace
-from baechi.steps.compiled import Compiled
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes
 from baechi.torch.arrays import (
@@ -36,13 +35,14 @@ from baechi.torch.arrays import (
 from baechi.torch.bisect import Parts
 from baechi.torch.gpu import begin_step, refuse_hosts, tell_of_draws
 from baechi.torch.graph_check import Reference, compare, with_own_memory
+from baechi.torch.turns import CompiledOfTorch
 
 # The name of all: torch.compile does not tell whose they are.
 _GRAPH = "graph"
 _CPU = torch.device("cpu")
 
 
-class GraphProgram(Compiled[Program]):
+class GraphProgram(CompiledOfTorch[Program]):
     """Runs a graph without mutations, as AOTAutograd makes it: for one set of shapes.
 
     It is traced at once, which raises ImportFailure, and compiled when it is first called,
@@ -77,7 +77,8 @@ class GraphProgram(Compiled[Program]):
         def function(*values: torch.Tensor) -> list[torch.Tensor]:
             return [x for x in interpreter.run(*values) if isinstance(x, torch.Tensor)]
 
-        with torch.no_grad(), progress.shown(options.verbose, _GRAPH):
+        # A backward pass is traced when it is first run.
+        with self._compiling(), torch.no_grad(), progress.shown(options.verbose, _GRAPH):
             progress.phase("import")
             examples = [_like(node.meta["val"]) for node in inputs]
             self._traced = trace(function, examples, names, recorder)
@@ -191,9 +192,9 @@ class GraphProgram(Compiled[Program]):
             given = {i: as_argument(x, library, i) for i, x in news.items()}
             begin_step(program, self._home, given, made)
         else:
-            for i, value in news.items():
-                library.set_argument(i, to_numpy(value))
-            program.step()
+            # Those that are held stay for the calls that follow.
+            lent = news.keys() - self._held
+            program.step({i: to_numpy(x) for i, x in news.items()}, lent=lent)
         return [
             made[i] if i in made else to_torch(library.result(i), kind).to(self._home)
             for i, kind in kinds.items()

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from baechi.steps.library import TYPES
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import arrays
-from baechi.torch.arrays import as_argument, check_flags, check_indices, give, write
+from baechi.torch.arrays import as_argument, check_flags, check_indices, give, to_numpy, write
 from baechi.torch.gpu import begin_step, refuse_hosts
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
@@ -62,6 +62,10 @@ class StepProgram(Program):
             if self._made:
                 arguments = {i: as_argument(value, self.library, i) for i, value in given.items()}
                 begin_step(self, self._device, arguments, self._made)
+            elif self._device.type == "cpu":
+                # All are given in every call.
+                arrays_given = {i: to_numpy(value) for i, value in given.items()}
+                self.step(arrays_given, lent=arrays_given.keys())
             else:
                 for index, value in given.items():
                     give(value, self.library, index)

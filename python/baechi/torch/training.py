@@ -17,7 +17,6 @@ from baechi.compiling import compiler
 from baechi.compiling.options import beside, replan_of
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
-from baechi.steps.compiled import Compiled
 from baechi.steps.program import CompileOptions
 from baechi.torch import gpu, left_behind, modes, surroundings
 from baechi.torch.gradients import Consumed, GradientOptions
@@ -27,6 +26,7 @@ from baechi.torch.step_check import StepCheck
 from baechi.torch.step_program import StepProgram
 from baechi.torch.step_trace import trace_step, used_parameters
 from baechi.torch.training_trace import Phase, Recipe, TrainingTrace
+from baechi.torch.turns import CompiledOfTorch
 
 _MOST_SURROUNDINGS = 32  # programs for one step whose Python values change
 
@@ -165,7 +165,7 @@ def _check_model(model: torch.nn.Module) -> None:
             )
 
 
-class TrainingStep(Compiled[StepProgram]):
+class TrainingStep(CompiledOfTorch[StepProgram]):
     """A training step that runs on several devices; see `compile_step`.
 
     The model's and the optimizer's own tensors are its state: every call reads them,
