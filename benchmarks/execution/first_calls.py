@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares first calls of `baechi.jit` with those of `jax.jit`, as a Markdown table.
 
-    .venv/bin/python benchmarks/execution/first_calls.py [MODEL...] [--rounds N]
+    .venv/bin/python benchmarks/execution/first_calls.py [MODEL...] [--rounds N] [--ways WAY...]
 
 Each first call is in a process of its own, in turns: by `jax.jit`, by `baechi.jit` with an empty
 cache folder, and again with the one that this left. The call runs the model's small step once; what
@@ -12,6 +12,10 @@ comes before it (importing JAX, arguments) does not count, nor does what JAX kee
 calls that follow the one with an empty folder, of which a plan is made for the next process, too
 (docs/jit.md). Wall clock and processor seconds, those of child processes included, medians over the
 rounds.
+
+Beside the collection's models, MODEL is one of LARGER: gpt2-67m, a Transformer of the form of GPT-2
+with 67 million parameters, and gnmt-150, of little work and many operators. --ways: without
+`jax.jit`, there are no ratios; JAX needs many minutes for gnmt-150.
 """
 
 import argparse
@@ -30,6 +34,12 @@ sys.path.insert(0, str(ROOT / "python"))
 WAYS = ("jax.jit", "cold", "warm")
 MACHINE = "host:2"
 MORE_CALLS = 9
+LARGER = {
+    "gpt2-67m": ("transformer", "small", {
+        "hidden": 512, "heads": 8, "layers": 12, "vocabulary": 28672, "batch": 4,
+    }),
+    "gnmt-150": ("gnmt", "large", {"sequence": 150}),
+}  # fmt: skip
 
 
 def processor_seconds():
@@ -43,10 +53,10 @@ def first_call(model, way):
     import numpy as np
 
     import baechi
-    from baechi import init, models
+    from baechi import init
+    from baechi.models import configuration
 
-    module = models.load(model)
-    step, arguments, _ = module.training_step(module.PRESETS["small"])
+    step, arguments, _ = configuration.training_step(*LARGER.get(model, (model, "small")))
     arguments = jax.tree.map(
         lambda leaf: jax.numpy.asarray(leaf.value()),
         arguments,
@@ -73,23 +83,32 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=["mlp", "convnet", "transformer", "resnet"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--only", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:
         print(*first_call(options.models[0], options.only))
         return
-    print("| model | jax.jit s | CPU | cold s | CPU | ratio | CPU | warm s | CPU | ratio | CPU |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    # The cold call fills the folder for the warm one.
+    ways = [way for way in WAYS if way in options.ways]
+    compared = ways[0] == WAYS[0]
+    heads = [
+        f"{way} s | CPU{' | ratio | CPU' if compared and number else ''}"
+        for number, way in enumerate(ways)
+    ]
+    line = f"| model | {' | '.join(heads)} |"
+    print(line)
+    print("|---" * (line.count("|") - 1) + "|")
     for model in options.models:
         rounds = []
         for _ in range(options.rounds):
             with tempfile.TemporaryDirectory() as folder:
-                rounds.append([measure(model, way, folder) for way in WAYS])
+                rounds.append([measure(model, way, folder) for way in ways])
         cells = []
-        for way in range(len(WAYS)):
+        for way in range(len(ways)):
             times = [statistics.median(each[way][k] for each in rounds) for k in (0, 1)]
             cells += [f"{seconds:.2f}" for seconds in times]
-            if way:
+            if compared and way:
                 ratios = [statistics.median(r[way][k] / r[0][k] for r in rounds) for k in (0, 1)]
                 cells += [f"{ratio:.2f}" for ratio in ratios]
         print(f"| {model} | {' | '.join(cells)} |", flush=True)

@@ -37,14 +37,25 @@ Operation *baechi::giveBackOf(RecvOp recv) {
   return found;
 }
 
-/// A read of what \p recv brings that comes after \p end, or an await that
-/// does; null: there is none.
+/// The first read of what \p recv brings that comes after \p end, or an await
+/// that does; null: there is none. It follows uses, so that many loans of a
+/// long step do not each look at all of it.
 static Operation *usedAfter(RecvOp recv, Operation *end) {
-  for (Operation *op = end->getNextNode(); op; op = op->getNextNode())
-    for (Value value : valuesReadBy(op))
-      if (rootOf(value) == recv.getFuture())
-        return op;
-  return nullptr;
+  Operation *first = nullptr;
+  Block *block = end->getBlock();
+  SmallVector<Value> values{recv.getFuture()};
+  while (!values.empty())
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      Operation *op = block->findAncestorOpInBlock(*user);
+      if (end->isBeforeInBlock(op) && (!first || op->isBeforeInBlock(first)))
+        first = op;
+      bool isSame =
+          isa<AwaitOp>(user) || (use.getOperandNumber() == 0 && isView(user));
+      if (isSame && op == user)
+        llvm::append_range(values, user->getResults());
+    }
+  return first;
 }
 
 LogicalResult baechi::verifyLoan(SendOp send, const DeviceProgram &sender,

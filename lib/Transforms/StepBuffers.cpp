@@ -35,20 +35,24 @@ StepBuffers::StepBuffers(func::FuncOp step) : step(step) {
     positionOf[&op] = order.size();
     order.push_back(&op);
   }
+  findLastReads();
   findInPlaceUpdates();
 }
 
 /// The last position that reads each root's buffer. A send reads it until
 /// the first operator that is planned to start after the transfer.
-void StepBuffers::findLastUses() {
-  lastUse.clear();
+void StepBuffers::findLastReads() {
   for (Operation *op : order)
     for (Value value : valuesReadBy(op)) {
-      int32_t &last = lastUse[rootOf(value)];
+      int32_t &last = lastRead[rootOf(value)];
       last = std::max(last, positionOf[op]);
       if (auto send = dyn_cast<SendOp>(op))
         last = std::max(last, releaseOf(send));
     }
+}
+
+void StepBuffers::findLastUses() {
+  lastUse = lastRead;
   // A part is there as long as the buffer that it lies in.
   for (auto &[part, place] : partPlaces) {
     int32_t read = lastUse.lookup(part);

@@ -53,6 +53,7 @@ public:
   llvm::SmallVector<mlir::Operation *> owners; ///< who needs it first, each
 
 private:
+  void findLastReads();
   void findLastUses();
   int32_t releaseOf(SendOp send);
   void findInPlaceUpdates();
@@ -64,7 +65,8 @@ private:
   bool tryJoining(llvm::ArrayRef<mlir::Operation *> more, int64_t most);
 
   mlir::func::FuncOp step;
-  llvm::DenseMap<mlir::Value, int32_t> lastUse;
+  llvm::DenseMap<mlir::Value, int32_t> lastRead; ///< by operators
+  llvm::DenseMap<mlir::Value, int32_t> lastUse;  ///< of parts, too
   llvm::DenseMap<mlir::Value, size_t> bufferOf;
   llvm::DenseMap<mlir::Operation *, size_t> scratchBuffer;
   llvm::DenseMap<mlir::Value, mlir::BlockArgument> inArgument;

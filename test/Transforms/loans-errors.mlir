@@ -164,3 +164,34 @@ module @circle attributes {baechi.machine = #baechi.machine<devices = [<"a", kin
     }
   }
 }
+
+// -----
+
+module @late_within attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000, lends>, link_model = parallel>} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-note @below {{the other end}}
+      %t = baechi.send %x to "b" queue 0 seq 0 lent : tensor<4xf32>
+      baechi.await %t : !baechi.token
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step(%c: i1, %z: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %f = baechi.recv from "a" queue 0 seq 0 lent : !baechi.future<tensor<4xf32>>
+      %x = baechi.await %f : !baechi.future<tensor<4xf32>>
+      %before = math.exp %x : tensor<4xf32>
+      // expected-note @below {{given back here}}
+      baechi.give_back %f : !baechi.future<tensor<4xf32>>
+      // expected-error @below {{on 'b' uses queue 0 seq 0 after it was given back}}
+      %y = scf.if %c -> (tensor<4xf32>) {
+        %e = math.exp %x : tensor<4xf32>
+        scf.yield %e : tensor<4xf32>
+      } else {
+        scf.yield %z : tensor<4xf32>
+      }
+      %late = math.exp %x : tensor<4xf32>
+      return %before, %y : tensor<4xf32>, tensor<4xf32>
+    }
+  }
+}

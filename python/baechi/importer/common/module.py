@@ -52,6 +52,23 @@ def visit_all(ir: Any, root: Any, visit: Callable[[Any], None], order: Any) -> N
         raise raised[0]
 
 
+# They have no regions, and are nearly all of a module's operations: to ask each costs more than
+# all else that is asked of it.
+_WITHOUT_REGIONS = frozenset(
+    {"func.return", "linalg.index", "linalg.yield", "tensor.empty", "tensor.extract_slice"}
+    | {"tensor.collapse_shape", "tensor.expand_shape", "tensor.insert_slice"}
+)
+
+
+def block_arguments(operation: Any) -> list[Any]:
+    """Those of the blocks that an operation holds."""
+    kind = operation.name
+    if kind in _WITHOUT_REGIONS or kind.startswith(("arith.", "math.")):
+        return []
+    blocks = (block for region in operation.regions for block in region.blocks)
+    return [argument for block in blocks for argument in block.arguments]
+
+
 def replace_operations(ir: Any, module: Any, rewrites: Mapping[str, Callable[[Any], Any]]) -> None:
     """Replaces the operations of these names, inner ones before those around them, by
     the values that their rewrite makes, in place, inside the module's own context.
@@ -154,18 +171,19 @@ def name_operations(ir: Any, module: Any, name_of: Callable[[Any], str]) -> int:
     """Gives every operation the location that is its name, and blocks' arguments
     none; counts linalg operations."""
     count = 0
+    unknown = ir.Location.unknown()
+    named: dict[str, Any] = {"": unknown}
 
     def visit(operation):
         nonlocal count
-        body = operation.name in ("linalg.yield", "linalg.index")
-        count += operation.name.startswith("linalg.") and not body
+        kind = operation.name
+        count += kind.startswith("linalg.") and kind not in ("linalg.yield", "linalg.index")
         name = name_of(operation.location)
-        unknown = ir.Location.unknown()
-        operation.location = ir.Location.name(name) if name else unknown
-        for region in operation.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.set_location(unknown)
+        if name not in named:
+            named[name] = ir.Location.name(name)
+        operation.location = named[name]
+        for argument in block_arguments(operation):
+            argument.set_location(unknown)
 
     walk(ir, module, visit)
     return count

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from jaxlib.mlir import ir
 
-from baechi.importer.common.module import visit_all
+from baechi.importer.common.module import block_arguments, visit_all
 
 _CAST = "builtin.unrealized_conversion_cast"
 
@@ -22,14 +22,10 @@ def make_signless(module: ir.Module) -> None:
     casts = []
 
     def visit(operation):
-        arguments = [
-            argument
-            for region in operation.regions
-            for block in region.blocks
-            for argument in block.arguments
-        ]
-        for value in [*operation.results, *arguments]:
-            value.set_type(_signless(value.type))
+        for value in (*operation.results, *block_arguments(operation)):
+            type_ = value.type
+            if (without := _signless(type_)) is not type_:
+                value.set_type(without)
         if operation.name == "func.func":
             _retype(operation)
         if operation.name == _CAST:

@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
 
+from baechi.common import collector
 from baechi.importer.common import locations
 from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.common.module import (
@@ -81,6 +82,19 @@ def import_step(
     that have none. With `host` JAX computes what has no lowering (docs/host-calls.md).
     Raises ImportFailure.
     """
+    with collector.paused():
+        return _import(step, args, donate_argnums, name, loops, by_shape, host)
+
+
+def _import(
+    step: Callable,
+    args: Sequence[Any],
+    donate_argnums: Sequence[int],
+    name: str,
+    loops: bool,
+    by_shape: bool,
+    host: bool,
+) -> ImportedStep:
     try:
         signature, traced = describe(step, args, donate_argnums, by_shape)
     except (NameError, ValueError) as error:
@@ -117,7 +131,8 @@ def import_step(
             mark_replicas(ir, module, unrolled.replicas, unrolled.batched)
         host_calls.declare(module, calls)
         count = name_operations(ir, module, locations.name_of)
-        text = module.operation.get_asm(enable_debug_info=True)
+        # The last pass has verified it, and names change nothing of that.
+        text = module.operation.get_asm(enable_debug_info=True, assume_verified=True)
         written_for = unrolled.replicas if unrolled else 1
         return ImportedStep(text, count, signature, calls, written_for)
 
