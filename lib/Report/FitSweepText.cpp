@@ -10,6 +10,7 @@
 #include "Table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -84,6 +85,12 @@ std::string baechi::report::fitSweepText(const FitSweep &sweep) {
                  "that was found, {} MiB resident\n",
                  mebibytes(sweep.fileBytes), mebibytes(sweep.leanBytes),
                  mebibytes(sweep.residentBytes));
+  if (!sweep.orderFloor.ops.empty())
+    fmt::format_to(out,
+                   "no order needs less than {} MiB, in each of them while "
+                   "'{}' runs\n",
+                   mebibytes(sweep.orderFloor.bytes),
+                   fmt::join(sweep.orderFloor.ops, "' or '"));
   if (!sweep.floor.op.empty())
     fmt::format_to(out,
                    "floor: {} MiB, what is resident and what '{}' reads, makes "
@@ -119,6 +126,8 @@ std::string baechi::report::fitSweepJson(const FitSweep &sweep) {
             {"unlimited_ns", sweep.unlimitedNs},
             {"file_bytes", sweep.fileBytes},
             {"lean_bytes", sweep.leanBytes},
+            {"order_floor_bytes", sweep.orderFloor.bytes},
+            {"order_floor_operators", sweep.orderFloor.ops},
             {"resident_bytes", sweep.residentBytes},
             {"floor_bytes", sweep.floor.bytes},
             {"floor_operator", sweep.floor.op},

@@ -8,9 +8,9 @@
 #ifndef BAECHI_LIB_PLACEMENT_BOUNDS_CUTFLOW_H
 #define BAECHI_LIB_PLACEMENT_BOUNDS_CUTFLOW_H
 
-#include <cstdint>
+#include "Model/MaxFlow.h"
+
 #include <span>
-#include <vector>
 
 namespace baechi::placement::bounds {
 
@@ -21,8 +21,8 @@ namespace baechi::placement::bounds {
 ///
 /// over all sets S with a given vertex. A net is sent by S when its producer is
 /// in S and some user is not, fetched when some user is and its producer is
-/// not. All of it is submodular: a minimum cut, found by Dinic's algorithm
-/// (1970) in a network of a node a vertex and two a net.
+/// not. All of it is submodular: a minimum cut of a network of a node a vertex
+/// and two a net.
 class CutFlow {
 public:
   struct Net {
@@ -39,22 +39,10 @@ public:
                int64_t &steps);
 
 private:
-  struct Arc {
-    int32_t to;
-    double room;
-  };
-
-  void addArc(int32_t from, int32_t to, double room);
-  bool findLevels(int64_t &steps);
-  double augment(int64_t &steps);
-
   int32_t vertices;
   int32_t sink;
-  int32_t source = 0;
-  std::vector<Arc> arcs; ///< an arc and its reverse at 2k and 2k + 1
-  std::vector<double> base;
-  std::vector<int32_t> first, next; ///< arcs of a node as a list
-  std::vector<int32_t> level, at, queue, path;
+  MaxFlow<double> flow;
+  std::vector<double> base; ///< rooms of the arcs, before they are scaled
 };
 
 } // namespace baechi::placement::bounds

@@ -194,9 +194,12 @@ baechi::placement::memory::leanOrders(const Model &model) {
   std::vector<std::vector<int32_t>> orders{model.order};
   for (const auto &base : {model.order, byTail})
     orders.push_back(sinkGrowing(steps, hoistShrinking(steps, base)));
+  // Of a million steps each of these takes some seconds.
+  constexpr int32_t many = 300'000;
   for (bool climbs : {false, true})
-    orders.push_back(
-        sinkGrowing(steps, valleyOrder(steps, model.order, climbs)));
+    if (!climbs || model.numNodes <= many)
+      orders.push_back(
+          sinkGrowing(steps, valleyOrder(steps, model.order, climbs)));
   // Judging assignments costs in proportion to the orders.
   std::vector<std::pair<int64_t, size_t>> ranked;
   for (size_t k = 0; k < orders.size(); ++k)
@@ -224,6 +227,13 @@ int64_t baechi::placement::memory::excessOf(const Model &model,
     if (int64_t over = peaks[d] - model.deviceMemory(d); over > 0)
       excess = std::min(excess, never - over) + over;
   return excess;
+}
+
+static bool isOnOneDevice(const Steps &steps) {
+  const Assignment &device = steps.device;
+  return !device.empty() &&
+         std::all_of(device.begin(), device.end(),
+                     [&](int32_t d) { return d == device.front(); });
 }
 
 FoundOrder
@@ -259,6 +269,14 @@ baechi::placement::memory::findOrder(const Steps &steps,
   StepOrder late = sinkGrowing(steps, *ranked.front().second);
   if (judge(hoistShrinking(steps, late)) || judge(std::move(late)))
     return best;
+  if (isOnOneDevice(steps)) {
+    const int64_t memory = steps.model.deviceMemory(steps.device.front());
+    for (const StepOrder &base : bases)
+      if (judge(mendWindows(steps, base, memory, mendingEffort)))
+        return best;
+    if (judge(mendWindows(steps, best.order, memory, mendingEffort)))
+      return best;
+  }
   constexpr int64_t someStates = 1000;
   bool complete;
   if (StepOrder found = searchOrder(steps, someStates, complete);

@@ -36,6 +36,17 @@ StepOrder sinkGrowing(const Steps &steps, std::span<const Step> base);
 StepOrder valleyOrder(const Steps &steps, std::span<const Step> base,
                       bool climbs);
 
+/// About a tenth of a second.
+constexpr int64_t mendingEffort = 20'000'000;
+
+/// Steps of one device in the order of \p base, with less held where most is:
+/// around the step that needs most others are put before or after it, as long
+/// as that helps and more than \p enough bytes are needed. No worse than \p
+/// base.
+/// \p effort: steps and arcs that are looked at, about.
+StepOrder mendWindows(const Steps &steps, std::span<const Step> base,
+                      int64_t enough, int64_t effort);
+
 /// Topological orders of nodes that hold few bytes if all are on one device,
 /// the best three first: of the depth-first order, and what the passes make of
 /// it, of the longest paths first and of orders from valley to valley.

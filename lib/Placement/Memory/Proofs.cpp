@@ -8,6 +8,8 @@
 
 #include "Memory/Proofs.h"
 #include "Memory/Names.h"
+#include "Memory/OrderFloor.h"
+#include "Memory/Orders.h"
 #include "Memory/Packing.h"
 
 #include <fmt/format.h>
@@ -34,6 +36,7 @@ private:
 
   std::string largestUnit() const;
   std::string largestMoment();
+  std::string leastOrder() const;
   std::string packing(const std::vector<int64_t> &items,
                       const std::string &when) const;
   std::vector<DeviceSet> confinements(const std::vector<int64_t> &items,
@@ -270,9 +273,26 @@ std::vector<int32_t> Prover::moments() const {
   return chosen;
 }
 
+/// On one device every order can be looked at.
+std::string Prover::leastOrder() const {
+  constexpr int32_t many = 50'000;
+  if (model.numDevices != 1 || model.numNodes > many)
+    return "";
+  OrderFloor floor = orderFloor(model, leanOrders(model).front(), floorEffort);
+  if (floor.nodes.empty() || floor.bytes <= room)
+    return "";
+  std::string names;
+  for (int32_t i : floor.nodes)
+    names += (names.empty() ? "" : " or ") + nodeName(problem, i);
+  return fmt::format(
+      "in any order {} are alive while {} runs, the memory is {}",
+      sizeText(floor.bytes, " bytes"), names, sizeText(room));
+}
+
 std::string Prover::largestMoment() {
   side.resize(model.numNodes);
-  for (int32_t i : moments()) {
+  const std::vector<int32_t> chosen = moments();
+  for (int32_t i : chosen) {
     reach(i);
     if (int64_t most = largestFor(model.unit[i]), bytes = onDevice(i);
         bytes > most)
@@ -292,7 +312,7 @@ std::string Prover::largestMoment() {
         !proof.empty())
       return proof;
   }
-  return "";
+  return chosen.empty() ? "" : leastOrder();
 }
 
 /// Sets of devices that some units are confined to, by what they can run on and

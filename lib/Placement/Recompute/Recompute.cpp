@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Recompute/Chains.h"
+#include "Memory/OrderFloor.h"
 #include "Memory/Orders.h"
 #include "Recompute/Replay.h"
 
@@ -95,6 +96,32 @@ baechi::placement::leanOrdersOf(const Graph &graph,
                      return a.peakBytes < b.peakBytes;
                    });
   return orders;
+}
+
+LeanestOrder
+baechi::placement::leanestOf(const Graph &graph,
+                             std::span<const RepeatedOrder> orders) {
+  Problem alone = aloneOn(graph, "");
+  for (size_t i = 0; i < graph.ops.size(); ++i)
+    for (const auto &[kind, ns] : graph.ops[i].timeNs) {
+      int64_t &own = alone.graph.ops[i].timeNs.front().second;
+      own = std::min(own, ns);
+    }
+  Model model(alone);
+  memory::OrderFloor floor =
+      memory::orderFloor(model, orders.front().runs, memory::floorEffort);
+  LeanestOrder best{orders.front(), floor.bytes, std::move(floor.nodes)};
+  Assignment device(model.numNodes, 0);
+  memory::Steps steps(model, device);
+  for (const RepeatedOrder &order : orders) {
+    RepeatedOrder found{memory::mendWindows(steps, order.runs, floor.bytes,
+                                            memory::mendingEffort),
+                        0, 0};
+    found.peakBytes = *peakOfRuns(graph, found.runs);
+    if (found.peakBytes < best.order.peakBytes)
+      best.order = std::move(found);
+  }
+  return best;
 }
 
 void baechi::placement::recompute::dropNeedless(const RepeatGraph &tensors,

@@ -80,6 +80,7 @@ private:
   std::string kind;
   RecomputeOptions repeats;
   std::vector<RepeatedOrder> bases;
+  LeanestOrder leanest;
   std::optional<ChainRewrites> chains;
   /// Of the limits so far, each for less memory than the one before.
   std::vector<RepeatedOrder> rewrites;
@@ -157,8 +158,12 @@ void FitSweeper::findBases() {
   bases = leanOrdersOf(graph, repeats);
   say("checkpoints");
   chains.emplace(graph, repeats, bases);
-  result.leanBytes = bases.front().peakBytes;
   result.fileBytes = *peakOfRuns(graph, orderOfFile(graph));
+  leanest = leanestOf(graph, bases);
+  result.leanBytes = leanest.order.peakBytes;
+  result.orderFloor.bytes = leanest.floorBytes;
+  for (int32_t op : leanest.floorOps)
+    result.orderFloor.ops.push_back(graph.ops[op].name);
   MemoryFloor floor = memoryFloor(graph);
   result.floor = {floor.bytes, graph.ops[floor.op].name};
   for (const Operator &op : graph.ops) {
@@ -234,7 +239,7 @@ void FitSweeper::countRepeats(std::span<const int32_t> runs,
 /// As placement does by itself: any order.
 FitWay FitSweeper::inOrder(int64_t limit) {
   if (result.leanBytes <= limit)
-    return oneAfterTheOther(bases.front().runs, limit);
+    return oneAfterTheOther(leanest.order.runs, limit);
   Problem alone{graph, {}};
   alone.machine.devices = {machine.devices[0]};
   alone.machine.devices[0].memory = limit;

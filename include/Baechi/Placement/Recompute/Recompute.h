@@ -63,6 +63,19 @@ std::vector<int32_t> orderOfFile(const Graph &graph);
 std::vector<RepeatedOrder> leanOrdersOf(const Graph &graph,
                                         const RecomputeOptions &options);
 
+/// An order in which each operator runs once, and what none of these goes
+/// under: one of some operators has so many bytes while it runs, whatever the
+/// order.
+struct LeanestOrder {
+  RepeatedOrder order;
+  int64_t floorBytes = 0;
+  std::vector<int32_t> floorOps;
+};
+
+/// The best that can be made of \p orders, those of leanOrdersOf().
+LeanestOrder leanestOf(const Graph &graph,
+                       std::span<const RepeatedOrder> orders);
+
 class ChainRewrites;
 
 /// The order with the least time of repeated runs that was found within

@@ -53,6 +53,12 @@ struct FitFloor {
   std::string op; ///< that needs most by itself
 };
 
+/// What no order goes under: one of these operators takes it in any of them.
+struct FitOrderFloor {
+  int64_t bytes = 0;
+  std::vector<std::string> ops;
+};
+
 struct FitSweep {
   std::string device, pool; ///< names
   Link out, in;
@@ -61,6 +67,7 @@ struct FitSweep {
   int64_t fileBytes = 0;   ///< peak of the order in the file
   int64_t leanBytes = 0;   ///< of the leanest order that was found
   int64_t residentBytes = 0;
+  FitOrderFloor orderFloor;     ///< as far as it is proven
   FitFloor floor;               ///< what none of the means goes under
   std::vector<FitPoint> points; ///< most memory first
   std::vector<std::string> notes;
