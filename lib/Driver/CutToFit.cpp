@@ -235,6 +235,21 @@ std::vector<SplitChoice> Compilation::waysToCut() const {
   return ways;
 }
 
+/// What is told of while \p way is tried.
+static StringRef phaseOf(const SplitChoice &way) {
+  if (!way.chained)
+    return "trying cuts of single operators";
+  switch (way.pieces) {
+  case 2:
+    return "trying 2 micro-batches";
+  case 4:
+    return "trying 4 micro-batches";
+  case 8:
+    return "trying 8 micro-batches";
+  }
+  return "trying 16 micro-batches";
+}
+
 FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
                                                 const Neediest &most,
                                                 SetArguments setArguments,
@@ -283,8 +298,9 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   auto next = ways.begin();
   auto formNext = [&] {
     FittingCut cut;
+    Phase phase(listener, phaseOf(*next));
+    phase(next - ways.begin(), ways.size());
     cut.way = std::move(*next++);
-    Phase phase(listener, "fitting the memories");
     (void)quietly([&] {
       bool fits = formToFit(cut, *cuttables);
       if (fits && asked.splits == "none")

@@ -25,6 +25,8 @@ namespace {
 /// Placed buffers that the greedy orders and their search look at: some tenths
 /// of a second.
 constexpr int64_t visitBudget = 150000000;
+/// The same where nothing fits: how much is missing shows soon.
+constexpr int64_t visitsInVain = visitBudget / 16;
 
 /// The allocator that meets buffers as time passes: a free list by offset.
 class Sweep {
@@ -124,13 +126,15 @@ static Packing sweep(ArrayRef<Buffer> buffers, int64_t bound,
   return best;
 }
 
-Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
+Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base,
+                              int64_t limit) {
   int64_t bound = livePeak(buffers).first;
   SmallVector<int64_t> bestOffsets, offsets;
   Packing best = sweep(buffers, bound, bestOffsets);
+  int64_t visits = base + bound > limit ? visitsInVain : visitBudget;
   if (best.bytes > bound)
-    if (std::optional<Packing> packing = ConflictPacking(buffers).run(
-            bound, best.bytes, visitBudget, offsets)) {
+    if (std::optional<Packing> packing =
+            ConflictPacking(buffers).run(bound, best.bytes, visits, offsets)) {
       best = *packing;
       bestOffsets = offsets;
     }

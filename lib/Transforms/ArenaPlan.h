@@ -11,6 +11,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace baechi {
@@ -33,8 +34,10 @@ struct Packing {
 /// are too. The best of several heuristics: allocation in order of birth and,
 /// backwards, of death, first and best fit; greedy orders and a search over
 /// them (ConflictPacking.h) where the live bytes are not reached.
-/// Deterministic, near linear: what is quadratic has a budget.
-Packing assignOffsets(llvm::MutableArrayRef<Buffer> buffers, int64_t base);
+/// Deterministic, near linear: what is quadratic has a budget, a small one
+/// where the live bytes alone are above \p limit, as then no offsets help.
+Packing assignOffsets(llvm::MutableArrayRef<Buffer> buffers, int64_t base,
+                      int64_t limit = std::numeric_limits<int64_t>::max());
 
 /// The same where no byte is used again before \p rest positions have passed
 /// since its last use, or as many as half, a fourth and so on of that, with

@@ -56,10 +56,11 @@ public:
       return failure();
     // As much as the placement promised may be live, with both, too.
     plan.joinInPlace(promised - resident);
-    Packing packing = assignOffsets(buffers, resident);
-    if (packing.bytes > program.spec.getMemory()) {
+    int64_t limit = program.spec.getMemory();
+    Packing packing = assignOffsets(buffers, resident, limit);
+    if (packing.bytes > limit) {
       plan.separate();
-      packing = assignOffsets(buffers, resident);
+      packing = assignOffsets(buffers, resident, limit);
     }
     if (program.spec.getKind() == "cuda")
       if (std::optional<Packing> rested = assignRested(

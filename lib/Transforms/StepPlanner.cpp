@@ -167,7 +167,8 @@ StepPlanner::firstThatFits(size_t count,
                            function_ref<bool(size_t)> fits) const {
   std::optional<size_t> found;
   SmallVector<bool> seen(count, false);
-  size_t from = 0, to = placement::numComputing(machine) > 1 ? count : 0;
+  bool areMany = placement::numComputing(machine) > 1;
+  size_t from = 0, to = areMany ? count : 0;
   size_t tried = 0;
   while (from < to && goesOn(kPlanning, tried++, count)) {
     size_t middle = (from + to) / 2;
@@ -178,6 +179,8 @@ StepPlanner::firstThatFits(size_t count,
       from = middle + 1;
     }
   }
+  if (areMany && !explains())
+    return found;
   for (size_t k = 0; k < count && !found; ++k)
     if (!seen[k] && goesOn(kPlanning, tried++, count) && fits(k))
       found = k;

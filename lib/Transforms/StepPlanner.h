@@ -67,7 +67,8 @@ public:
   /// The first of \p count rewrites, ever leaner ones, for which \p fits
   /// holds. On one device all before it are looked at. On several, where each
   /// takes a search, it is sought as if all fitted that come after one which
-  /// does, and among the others only where that finds none.
+  /// does, and among the others only where that finds none and someone waits
+  /// for an answer: those who only compare programs have more to ask.
   std::optional<size_t>
   firstThatFits(size_t count, llvm::function_ref<bool(size_t)> fits) const;
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ArenaPlan.h"
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -38,6 +39,21 @@ bool anyOverlap(const std::vector<Buffer> &buffers) {
   return false;
 }
 } // namespace
+
+TEST(ArenaPlan, LimitsChangeOnlyWhatCannotFit) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Buffer> buffers = randomBuffers(random, 2 + random() % 60, 40);
+    std::vector<Buffer> within = buffers, above = buffers;
+    int64_t base = 64, live = livePeak(buffers).first;
+    int64_t bytes = assignOffsets(buffers, base).bytes;
+    EXPECT_EQ(assignOffsets(within, base, base + live).bytes, bytes);
+    for (auto [one, other] : llvm::zip_equal(buffers, within))
+      EXPECT_EQ(one.offset, other.offset);
+    EXPECT_GE(assignOffsets(above, base, base + live - 1).bytes, bytes);
+    EXPECT_FALSE(anyOverlap(above));
+  }
+}
 
 TEST(ArenaPlan, RandomBuffersNeverOverlap) {
   std::mt19937 random(1);

@@ -113,9 +113,10 @@ bool baechi::placement::memory::findFit(const Model &model,
   bool first = true;
   Assignment packed;
   packUnits(model, packed);
+  const std::vector<std::vector<int32_t>> orders = leanOrders(model);
   for (const Assignment &start : {inPieces(model), together(model), packed}) {
     Assignment found = start;
-    if (repair(model, found, thoroughRepair)) {
+    if (repair(model, found, thoroughRepair, orders)) {
       device = std::move(found);
       return true;
     }

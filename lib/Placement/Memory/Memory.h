@@ -41,6 +41,9 @@ constexpr RepairEffort thoroughRepair{5'000, 60'000'000};
 /// and returns false with the closest assignment that was found.
 bool repair(const Model &model, Assignment &device,
             const RepairEffort &effort = quickRepair);
+/// The same with \p orders of all nodes, for what `leanOrders` finds.
+bool repair(const Model &model, Assignment &device, const RepairEffort &effort,
+            const std::vector<std::vector<int32_t>> &orders);
 
 /// Units into devices by their resident bytes alone, those with the fewest
 /// choices and the largest first, where most is free.

@@ -32,25 +32,43 @@ void PeakEstimate::addOrder(std::vector<int32_t> nodes) {
   orders.push_back(std::move(nodes));
 }
 
-/// Runs the nodes one by one, each after the transfers it needs, up to the one
-/// at \p end, which begins but does not end.
-void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
+/// What all orders of \p device begin with.
+void PeakEstimate::begin(const Assignment &device) {
   int32_t devices = model.numDevices;
-  std::fill(level.begin(), level.end(), 0);
-  std::fill(at.begin(), at.end(), 0);
+  firstLevel.assign(devices, 0);
   for (int32_t i = 0; i < model.numNodes; ++i)
-    level[device[i]] += model.resident[i];
-  peak = level;
-  uses.assign(static_cast<size_t>(model.numTensors) * devices, 0);
-  copied.assign(uses.size(), 0);
+    firstLevel[device[i]] += model.resident[i];
+  allUses.assign(static_cast<size_t>(model.numTensors) * devices, 0);
   for (int32_t t = 0; t < model.numTensors; ++t) {
     int32_t home = device[model.producer[t]];
+    int32_t *ofTensor = &allUses[static_cast<size_t>(t) * devices];
     for (int32_t user : model.users[t]) {
       // The transfer to a device is one more use where it comes from.
-      for (int32_t d = device[user]; usesLeft(t, d)++ == 0 && d != home;)
+      for (int32_t d = device[user]; ofTensor[d]++ == 0 && d != home;)
         d = model.sourceOf(home, d);
     }
   }
+}
+
+/// Runs the nodes one by one, each after the transfers it needs, up to the one
+/// at \p end, which begins but does not end. Ends, and says false, once as many
+/// bytes as \p least are above the memories. After begin().
+bool PeakEstimate::run(const Assignment &device, size_t order, int32_t end,
+                       int64_t least) {
+  int32_t devices = model.numDevices;
+  std::fill(at.begin(), at.end(), 0);
+  level = firstLevel;
+  peak = level;
+  uses = allUses;
+  copied.assign(uses.size(), 0);
+  int64_t over = excessOf(model, peak);
+  auto raise = [&](int32_t d, int32_t k) {
+    int64_t before = std::max(peak[d], model.deviceMemory(d));
+    int64_t more = std::max<int64_t>(level[d] - before, 0);
+    over = std::min(over, never - more) + more;
+    peak[d] = level[d];
+    at[d] = k;
+  };
   auto release = [&](int32_t t, int32_t d) {
     if (--usesLeft(t, d) > 0)
       return;
@@ -63,10 +81,8 @@ void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
   for (int32_t k = 0; k < model.numNodes; ++k) {
     int32_t i = orders[order][k], d = device[i];
     auto note = [&] {
-      if (level[d] > peak[d]) {
-        peak[d] = level[d];
-        at[d] = k;
-      }
+      if (level[d] > peak[d])
+        raise(d, k);
     };
     auto bring = [&](auto &&self, int32_t t, int32_t to) -> void {
       int32_t home = device[model.producer[t]];
@@ -76,10 +92,8 @@ void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
       int32_t from = model.sourceOf(home, to);
       self(self, t, from);
       level[to] += model.copy[t];
-      if (to != d && level[to] > peak[to]) {
-        peak[to] = level[to];
-        at[to] = k;
-      }
+      if (to != d && level[to] > peak[to])
+        raise(to, k);
       release(t, from);
     };
     for (int32_t t : model.operands[i])
@@ -95,7 +109,9 @@ void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
       note();
     }
     if (k == end)
-      return;
+      return true;
+    if (over >= least)
+      return false;
     for (int32_t t : model.operands[i])
       release(t, d);
     for (int32_t t = first; t < last; ++t)
@@ -106,27 +122,29 @@ void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
     else
       level[d] -= model.scratch[i];
   }
+  return over < least;
 }
 
 int64_t PeakEstimate::excess(const Assignment &device) {
   // The best order of an assignment is often the best of the next one.
   size_t first = bestOrder;
   int64_t least = never;
+  begin(device);
   for (size_t k = 0; k < orders.size() && least > 0; ++k) {
     size_t order = (first + k) % orders.size();
-    run(device, order, model.numNodes);
-    if (int64_t over = excessOf(model, peak); k == 0 || over < least) {
-      least = over;
-      bestOrder = order;
-      bestPeaks = peak;
-      bestAt = at;
-    }
+    if (!run(device, order, model.numNodes, least) && k > 0)
+      continue;
+    least = excessOf(model, peak);
+    bestOrder = order;
+    bestPeaks = peak;
+    bestAt = at;
   }
   return least;
 }
 
 std::vector<int64_t> PeakEstimate::heldAt(Moment moment,
                                           const Assignment &device, int32_t d) {
+  begin(device);
   run(device, moment.order, moment.at);
   const std::vector<int32_t> &place = places[moment.order];
   std::vector<int64_t> held(model.numUnits, 0);

@@ -47,7 +47,9 @@ public:
 
 private:
   void addOrder(std::vector<int32_t> nodes);
-  void run(const Assignment &device, size_t order, int32_t end);
+  void begin(const Assignment &device);
+  bool run(const Assignment &device, size_t order, int32_t end,
+           int64_t least = never);
   int32_t &usesLeft(int32_t tensor, int32_t d) {
     return uses[static_cast<size_t>(tensor) * model.numDevices + d];
   }
@@ -58,6 +60,9 @@ private:
   std::vector<int64_t> bestPeaks, peak, level;
   std::vector<int32_t> bestAt, at;
   size_t bestOrder = 0;
+  /// Of an assignment, whatever the order: at the start.
+  std::vector<int64_t> firstLevel;
+  std::vector<int32_t> allUses;
   std::vector<int32_t> uses;   ///< [tensor * devices + d]: those that are left
   std::vector<uint8_t> copied; ///< [tensor * devices + d]
 };

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 
 using namespace baechi::placement;
 using namespace baechi::placement::memory;
@@ -71,7 +72,8 @@ Traffic::Traffic(const Model &model) : begin(model.numUnits + 1, 0) {
 
 class Repairer {
 public:
-  Repairer(const Model &model, Assignment &device, const RepairEffort &effort);
+  Repairer(const Model &model, Assignment &device, const RepairEffort &effort,
+           PeakEstimate estimate);
   bool run();
 
 private:
@@ -113,13 +115,14 @@ private:
 };
 
 Repairer::Repairer(const Model &model, Assignment &device,
-                   const RepairEffort &effort)
+                   const RepairEffort &effort, PeakEstimate estimate)
     : model(model), device(device),
       trials(std::clamp<int64_t>(
           effort.visits /
               (3 * (int64_t(model.numNodes) + model.numTensors) + 1),
           8, effort.trials)),
-      estimate(model), traffic(model), scheduler(model), home(model.numUnits) {
+      estimate(std::move(estimate)), traffic(model), scheduler(model),
+      home(model.numUnits) {
   for (int32_t i = 0; i < model.numNodes; ++i)
     home[model.unit[i]] = device[i];
 }
@@ -424,5 +427,11 @@ bool Repairer::run() {
 
 bool baechi::placement::memory::repair(const Model &model, Assignment &device,
                                        const RepairEffort &effort) {
-  return Repairer(model, device, effort).run();
+  return Repairer(model, device, effort, PeakEstimate(model)).run();
+}
+
+bool baechi::placement::memory::repair(
+    const Model &model, Assignment &device, const RepairEffort &effort,
+    const std::vector<std::vector<int32_t>> &orders) {
+  return Repairer(model, device, effort, PeakEstimate(model, orders)).run();
 }
