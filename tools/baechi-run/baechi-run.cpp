@@ -76,16 +76,22 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
         " devices: start no more processes than --machine has devices"));
   size_t cores = runtime::queryHost().cores;
   size_t devices = machine.devices.size();
-  // The thread that moves bytes over simulated links computes with its core.
-  bool moves = options.driver.transfers == "network" && devices > 1;
-  if (!ranks && devices + moves > cores)
-    listener.note(llvm::Twine(devices) + " devices" +
-                  (moves ? " and what moves their messages" : "") + " share " +
-                  llvm::Twine(cores) + (cores == 1 ? " core" : " cores") +
+  if (ranks)
+    return;
+  std::string shared =
+      std::to_string(cores) + (cores == 1 ? " core" : " cores");
+  if (devices > cores)
+    listener.note(llvm::Twine(devices) + " devices share " + shared +
                   (options.driver.costs == "measured"
                        ? " and take turns on them, as predicted, too"
                        : "; what is predicted without measuring has one for "
                          "each"));
+  // The thread that moves bytes over simulated links computes with its core.
+  if (options.driver.transfers == "network" && devices > 1 &&
+      devices + 1 > cores)
+    listener.note(llvm::Twine(devices) +
+                  " devices and what moves their messages share " + shared +
+                  "; the prediction has one for the latter");
 }
 
 /// The exit status: 1 when results are not what they should be.
