@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from baechi.pictures.plots import plot_memory as plot_memory
     from baechi.pictures.plots import plot_timeline as plot_timeline
     from baechi.replicas.store import ParameterStore as ParameterStore
-    from baechi.steps.library import StepError as StepError
+    from baechi.steps.library_file import StepError as StepError
 
 
 def _builds() -> list[str]:
@@ -65,7 +65,7 @@ __path__ = [*__path__, *_builds()]
 # numpy does not keep the others from working.
 _PUBLIC = {
     "baechi.jax.jit": ["jit"],
-    "baechi.steps.library": ["StepError"],
+    "baechi.steps.library_file": ["StepError"],
     "baechi.jax.lowered": ["load_step"],
     "baechi.jax.shardings": ["Collective", "Shardings", "shardings"],
     "baechi.loops.foreach": ["foreach"],

@@ -21,7 +21,7 @@ import needs
 jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
 from baechi.jax import trees  # noqa: E402
-from baechi.steps.library import StepError  # noqa: E402
+from baechi.steps.library_file import StepError  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")

@@ -16,7 +16,8 @@ import pytest
 
 import native
 from baechi.steps import dlpack
-from baechi.steps.library import StepError, StepLibrary
+from baechi.steps.library import StepLibrary
+from baechi.steps.library_file import StepError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ.get("BAECHI_TOOLS", ROOT / "build/release/bin"))

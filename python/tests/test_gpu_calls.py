@@ -153,7 +153,7 @@ def keeps_the_order():
 
 
 def tells_errors_at_the_result():
-    from baechi.steps.library import StepError
+    from baechi.steps.library_file import StepError
 
     fake = the_fake()
     step = compiled(product)

@@ -16,7 +16,7 @@ import needs  # noqa: E402
 from baechi.compiling import tools  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
 from baechi.importer.jax.step import import_step  # noqa: E402
-from baechi.steps.library import StepError  # noqa: E402
+from baechi.steps.library_file import StepError  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax

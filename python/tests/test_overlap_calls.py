@@ -17,7 +17,8 @@ import pytest
 
 import baechi
 from baechi.jax.pending import PendingArray
-from baechi.steps.library import StepError, StepLibrary
+from baechi.steps.library import StepLibrary
+from baechi.steps.library_file import StepError
 from jax_support import assert_close, jit
 from test_dispatch import with_errors
 

@@ -18,7 +18,7 @@ from baechi.compiling.tools import CompileError
 from baechi.jax.jax_program import JaxProgram
 from baechi.jax.pending import PendingArray
 from baechi.steps import first_steps
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 from jax_support import assert_close
 from replan_support import FIRST, SECOND, devices
 

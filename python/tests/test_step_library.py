@@ -15,7 +15,8 @@ import pytest
 
 import fixtures
 import native
-from baechi.steps.library import StepError, StepLibrary
+from baechi.steps.library import StepLibrary
+from baechi.steps.library_file import StepError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = pathlib.Path(os.environ.get("BAECHI_TOOLS", ROOT / "build/release/bin")) / "baechi-run"

@@ -16,7 +16,7 @@ from baechi.compiling import tools
 from baechi.importer.common.errors import ImportFailure
 from baechi.models import configuration
 from baechi.models import torch as models
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 
 # What losses may differ by, relative to PyTorch's; near zero a loss is the logarithm of a
 # number near one, which is known to 1e-7 or so (docs/torch.md).

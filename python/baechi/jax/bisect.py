@@ -16,7 +16,7 @@ from baechi.checking.compare import Difference, Suspect
 from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.jax import jaxprs
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 
 _REFUSALS = (CompileError, ImportFailure, StepError)
 

@@ -18,7 +18,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from baechi.steps.library import StepError, StepLibrary
+from baechi.steps.library import StepLibrary
+from baechi.steps.library_file import StepError
 
 
 class Flight:

@@ -33,7 +33,8 @@ from baechi.importer.jax.signature import Signature
 from baechi.init import Constant
 from baechi.jax import trees
 from baechi.jax.border import Border, is_wide
-from baechi.steps.library import TYPES, StepError, StepLibrary
+from baechi.steps.library import TYPES, StepLibrary
+from baechi.steps.library_file import StepError
 
 VERSION = 2
 _FIRST = re.compile(rb"baechi-step (\d{1,6}) (\d{1,12}) (\d{1,12}) ([0-9a-f]{64})\n")

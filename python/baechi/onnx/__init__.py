@@ -28,7 +28,7 @@ from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.onnx.model import ImportedModel, import_model
 from baechi.steps.compiled import Compiled
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 from baechi.steps.program import CompileOptions, Program
 
 if TYPE_CHECKING:

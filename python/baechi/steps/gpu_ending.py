@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from baechi.steps import gpu_memory
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 
 _NOT_READY = 600
 _LOOKS_WITHOUT_SLEEP = 2000  # most steps take milliseconds

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 
 _MOST_KEPT = 128 << 20  # bytes, of all GPUs together
 # Pieces of a size that others had before one is awaited, and all with it: a call that returns

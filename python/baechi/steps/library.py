@@ -19,8 +19,7 @@ import numpy as np
 
 from baechi.steps import dlpack
 from baechi.steps.host_calls import HostCall, computing
-from baechi.steps.library_file import StepError as StepError
-from baechi.steps.library_file import check, renamed
+from baechi.steps.library_file import StepError, check, renamed
 
 TYPES = {
     "f64": np.float64,

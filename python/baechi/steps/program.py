@@ -24,7 +24,8 @@ from baechi.pictures.picture import Picture
 from baechi.steps import memory
 from baechi.steps.first_steps import FirstSteps
 from baechi.steps.gpu_ending import Ending, Endings
-from baechi.steps.library import StepError, StepLibrary
+from baechi.steps.library import StepLibrary
+from baechi.steps.library_file import StepError
 from baechi.steps.memory import LeastMemory, Memory
 
 # Where a remark is of: the tool's place, and the operator's name, which its text begins with.

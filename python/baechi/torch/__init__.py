@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 
 from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 from baechi.torch import backend as _backend
 from baechi.torch.backend import CompiledGraph, graphs
 from baechi.torch.optimizers import UnsupportedOptimizer

@@ -26,7 +26,7 @@ from baechi.importer.common.errors import ImportFailure
 from baechi.importer.common.module import Argument
 from baechi.importer.torch import linalg
 from baechi.importer.torch.names import name_of, origin_of
-from baechi.steps.library import StepError
+from baechi.steps.library_file import StepError
 from baechi.steps.program import Program
 from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
