@@ -74,11 +74,7 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     With `merge-moments`, and where devices share no memory, a sum and the sum of
     the squares of what is centred on its mean, as those of a batch
     normalisation, are one message: each piece sums up the squares about its own
-    mean, and pairs are merged (Chan, Golub, LeVeque, 1979). A sum whose terms are
-    linear in what waits for another sum, as the gradient of a mean is in that of
-    its variance, is made of sums that do not wait.
-    Small sums of the same tensors that wait for as many others are sent in one
-    message; each has the bits that it has alone.
+    mean, and pairs are merged (Chan, Golub, LeVeque, 1979).
 
     With `stored` an argument that is read in the same pieces by all that reads
     it, and whose next value (`baechi.updated_by`) is made in them, becomes an
@@ -130,19 +126,9 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     Option<"sentPercent", "sent-percent", "unsigned", "100",
            "of the time that pieces send each other something over links, what "
            "is expected not to overlap with what is computed">,
-    Option<"restPieces", "rest-pieces", "unsigned", "0",
-           "what no class of so many `pieces` takes is cut in so many; below 2: "
-           "it stays whole">,
-    Option<"restSentPercent", "rest-sent-percent", "unsigned", "100",
-           "`sent-percent` of these">,
     Option<"mergeMoments", "merge-moments", "bool", "false",
            "over links the sums of a mean and of its variance are sent in one "
-           "message, each piece's about its own mean; and sums that wait for "
-           "others are taken apart, so that they wait for none">,
-    Option<"joinBranches", "join-branches", "bool", "false",
-           "over links small sums that wait for as many others are sent in one "
-           "message, of whatever they are the sums: those of a module's "
-           "branches">,
+           "message, each piece's about its own mean">,
     Option<"stored", "stored", "bool", "false",
            "arguments and results are stored in pieces where nothing reads "
            "them whole">

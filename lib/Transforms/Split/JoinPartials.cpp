@@ -56,19 +56,15 @@ static Value join(OpBuilder &builder, Location loc, Value a, Value b,
 }
 
 Value split::joinInPairs(OpBuilder &builder, Location loc,
-                         ArrayRef<Value> partials, Operation *combiner,
-                         SmallVectorImpl<Operation *> *made) {
+                         ArrayRef<Value> partials, Operation *combiner) {
   SmallVector<Value> left(partials);
   while (left.size() > 1) {
     SmallVector<Value> joined;
     for (size_t at = 0; at + 1 < left.size(); at += 2)
       joined.push_back(join(builder, loc, left[at], left[at + 1], combiner));
-    for (Value pair : joined) {
+    for (Value pair : joined)
       pair.getDefiningOp()->setAttr(BaechiDialect::kPartials,
                                     builder.getUnitAttr());
-      if (made)
-        made->push_back(pair.getDefiningOp());
-    }
     if (left.size() % 2)
       joined.push_back(left.back());
     left = std::move(joined);
@@ -78,39 +74,27 @@ Value split::joinInPairs(OpBuilder &builder, Location loc,
 
 SmallVector<Value> split::joinForEach(OpBuilder &builder, Location loc,
                                       StringRef name, ArrayRef<Value> partials,
-                                      Operation *combiner,
-                                      SumExchange &exchange) {
-  size_t count = partials.size(), next = 0;
+                                      Operation *combiner) {
+  size_t count = partials.size();
   auto placeOf = [&](size_t number) -> Location {
     if (name.empty())
       return loc;
     return NameLoc::get(
         builder.getStringAttr(name + ".sum.piece" + Twine(number)), loc);
   };
-  auto nextLevel = [&](ArrayRef<Value> sent) -> SumExchange::Level & {
-    if (exchange.levels.size() == next)
-      exchange.levels.emplace_back().readers.resize(count);
-    SumExchange::Level &level = exchange.levels[next++];
-    level.rows.emplace_back(sent);
-    return level;
-  };
   SmallVector<Value> sums(partials);
   if (!llvm::isPowerOf2_64(count)) {
-    SumExchange::Level &level = nextLevel(partials);
     for (auto [number, sum] : llvm::enumerate(sums))
-      sum = joinInPairs(builder, placeOf(number), partials, combiner,
-                        &level.readers[number]);
+      sum = joinInPairs(builder, placeOf(number), partials, combiner);
     return sums;
   }
   for (size_t bit = 1; bit < count; bit *= 2) {
     SmallVector<Value> before = sums;
-    SumExchange::Level &level = nextLevel(before);
     for (auto [number, sum] : llvm::enumerate(sums)) {
       sum = join(builder, placeOf(number), before[number & ~bit],
                  before[number | bit], combiner);
       sum.getDefiningOp()->setAttr(BaechiDialect::kPartials,
                                    builder.getUnitAttr());
-      level.readers[number].push_back(sum.getDefiningOp());
     }
   }
   return sums;

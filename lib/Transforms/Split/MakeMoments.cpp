@@ -74,36 +74,27 @@ public:
   }
 
   /// For each piece those of all.
-  SmallVector<Part> forEach(ArrayRef<Part> parts, SumExchange &exchange) {
+  SmallVector<Part> forEach(ArrayRef<Part> parts) {
     SmallVector<Part> each(parts);
     size_t count = parts.size();
-    auto addLevel = [&](ArrayRef<Part> sent) {
-      SumExchange::Level &level = exchange.levels.emplace_back();
-      level.rows = {
-          llvm::map_to_vector(sent, [](auto &of) { return of.sum; }),
-          llvm::map_to_vector(sent, [](auto &of) { return of.squares; })};
-      level.readers.resize(count);
-    };
-    auto merge = [&](const Part &first, const Part &second, size_t number) {
-      Part both = merged(first, second, number);
-      exchange.levels.back().readers[number].push_back(
-          both.sum.getDefiningOp());
-      return both;
-    };
     if (!llvm::isPowerOf2_64(count)) {
-      addLevel(parts);
+      SmallVector<Value> sent = packed(parts);
       for (auto [number, part] : llvm::enumerate(each)) {
-        part = parts[0];
-        for (const Part &other : parts.drop_front())
-          part = merge(part, other, number);
+        part = merged(sent[0], parts[0].terms, sent[1], parts[1].terms, number);
+        for (size_t other = 2; other < count; ++other)
+          part = merged(packed(part, number), part.terms, sent[other],
+                        parts[other].terms, number);
       }
       return each;
     }
     for (size_t bit = 1; bit < count; bit *= 2) {
       SmallVector<Part> before = each;
-      addLevel(before);
-      for (auto [number, part] : llvm::enumerate(each))
-        part = merge(before[number & ~bit], before[number | bit], number);
+      SmallVector<Value> sent = packed(before);
+      for (auto [number, part] : llvm::enumerate(each)) {
+        size_t low = number & ~bit, high = number | bit;
+        part = merged(sent[low], before[low].terms, sent[high],
+                      before[high].terms, number);
+      }
     }
     return each;
   }
@@ -154,16 +145,60 @@ private:
     return llvm::to_vector_of<Value>(made.getResults());
   }
 
-  /// Two parts, merged by \p piece.
-  Part merged(const Part &first, const Part &second, size_t piece) {
+  /// Both sums of a part as one tensor, by a loop over the two: insertions
+  /// would be seen through, and the sums sent by themselves.
+  Value packed(const Part &part, size_t piece) {
+    loc = namedAfter(moments.squares, ".moments.piece" + Twine(piece));
+    MLIRContext *context = builder.getContext();
+    SmallVector<int64_t> shape(type.getShape());
+    shape.insert(shape.begin(), 2);
+    unsigned rank = shape.size();
+    Value empty =
+        tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+    SmallVector<AffineExpr> dims;
+    for (unsigned dim = 1; dim < rank; ++dim)
+      dims.push_back(getAffineDimExpr(dim, context));
+    AffineMap read = AffineMap::get(rank, 0, dims, context);
+    AffineMap written = builder.getMultiDimIdentityMap(rank);
+    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
+    auto made = linalg::GenericOp::create(
+        builder, loc, empty.getType(), ValueRange{part.sum, part.squares},
+        empty, ArrayRef{read, read, written}, loops,
+        [&](OpBuilder &body, Location loc, ValueRange values) {
+          Value half = linalg::IndexOp::create(body, loc, 0);
+          Value zero = arith::ConstantIndexOp::create(body, loc, 0);
+          Value first = arith::CmpIOp::create(
+              body, loc, arith::CmpIPredicate::eq, half, zero);
+          Value chosen =
+              arith::SelectOp::create(body, loc, first, values[0], values[1]);
+          linalg::YieldOp::create(body, loc, chosen);
+        });
+    return made.getResult(0);
+  }
+
+  SmallVector<Value> packed(ArrayRef<Part> parts) {
+    SmallVector<Value> sent;
+    for (auto [piece, part] : llvm::enumerate(parts))
+      sent.push_back(packed(part, piece));
+    return sent;
+  }
+
+  /// The \p first of two packed parts and the \p second, merged by \p piece.
+  Part merged(Value first, int64_t ofFirst, Value second, int64_t ofSecond,
+              size_t piece) {
     loc = namedAfter(moments.squares, ".sum.piece" + Twine(piece));
-    int64_t ofFirst = first.terms, ofSecond = second.terms;
     int64_t terms = ofFirst + ofSecond;
     double weight = double(ofFirst) * double(ofSecond) / double(terms);
-    AffineMap same = builder.getMultiDimIdentityMap(type.getRank());
+    MLIRContext *context = builder.getContext();
+    unsigned rank = type.getRank();
+    auto half = [&](int64_t number) {
+      SmallVector<AffineExpr> exprs{getAffineConstantExpr(number, context)};
+      for (unsigned dim = 0; dim < rank; ++dim)
+        exprs.push_back(getAffineDimExpr(dim, context));
+      return AffineMap::get(rank, 0, exprs, context);
+    };
     SmallVector<Value> both = elements(
-        {first.sum, second.sum, first.squares, second.squares},
-        SmallVector<AffineMap>(4, same), 2,
+        {first, second, first, second}, {half(0), half(0), half(1), half(1)}, 2,
         [&](OpBuilder &body, ValueRange read) {
           Value apart = difference(body, divided(body, read[0], ofFirst),
                                    divided(body, read[1], ofSecond));
@@ -203,12 +238,10 @@ void split::makeMoments(OpBuilder &builder, const Moments &moments,
                                    moments.terms / cut.extent() * size,
                                    number));
   SmallVector<Value> ofSum, ofSquares, ownSquares;
-  SumExchange exchange{moments.sum, {}};
-  for (const Part &part : merger.forEach(parts, exchange)) {
+  for (const Part &part : merger.forEach(parts)) {
     ofSum.push_back(part.sum);
     ofSquares.push_back(part.squares);
   }
-  table.addExchange(std::move(exchange));
   for (const Part &part : parts)
     ownSquares.push_back(part.squares);
   table.setSums(sum, ofSum);

@@ -186,12 +186,9 @@ Value PieceTable::whole(Value value) {
   }
   if (auto parts = partial.find(value);
       !found->second && parts != partial.end())
-    found->second =
-        parts->second.chained
-            ? joinInOrder(builder, namedAfter(value.getDefiningOp(), ".sum"),
-                          parts->second.values, parts->second.combiner)
-            : joinInPairs(builder, namedAfter(value.getDefiningOp(), ".sum"),
-                          parts->second.values, parts->second.combiner);
+    found->second = (parts->second.chained ? joinInOrder : joinInPairs)(
+        builder, namedAfter(value.getDefiningOp(), ".sum"),
+        parts->second.values, parts->second.combiner);
   // Storage stays that: what is known of it decides what readers become.
   if (auto fill = value.getDefiningOp<linalg::FillOp>(); fill && !found->second)
     found->second =

@@ -14,20 +14,6 @@
 
 namespace baechi::split {
 
-/// What pieces send each other for the sums of one operation: each its partial
-/// results, rows of one type.
-struct SumExchange {
-  /// What partners send each other at once.
-  struct Level {
-    /// By row: of each piece.
-    llvm::SmallVector<llvm::SmallVector<mlir::Value>> rows;
-    /// Of each piece what joins its own with others'.
-    llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> readers;
-  };
-  mlir::Operation *of;
-  llvm::SmallVector<Level> levels;
-};
-
 /// The pieces of a step's values, and the wholes of those that are made in
 /// pieces. What is asked for the first time is made where the builder stands;
 /// later askers stand behind.
@@ -86,16 +72,6 @@ public:
   /// their order.
   void setPartials(mlir::Value value, llvm::ArrayRef<mlir::Value> partials,
                    mlir::Operation *combiner, bool chained);
-  /// The sums of \p rows, by row of each piece, for each piece: by row, too.
-  /// \p of makes what is exchanged.
-  llvm::SmallVector<llvm::SmallVector<mlir::Value>>
-  exchange(mlir::Operation *of,
-           llvm::ArrayRef<llvm::SmallVector<mlir::Value>> rows,
-           mlir::Operation *combiner);
-  void addExchange(SumExchange exchange) {
-    exchanged.push_back(std::move(exchange));
-  }
-  llvm::ArrayRef<SumExchange> exchanges() const { return exchanged; }
   /// The \p sums of the partial results of \p value, a small one, for each
   /// piece.
   void setSums(mlir::Value value, llvm::ArrayRef<mlir::Value> sums) {
@@ -140,7 +116,6 @@ private:
   mlir::OpBuilder &builder;
   int64_t repeatedBytes;
   size_t turn = 0;
-  std::vector<SumExchange> exchanged;
   /// What is computed for each piece, and of a sum that others read, too, what
   /// it is the sum of.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> repeated;
@@ -172,21 +147,18 @@ mlir::Value neutralTensor(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Type type, mlir::Operation *combiner);
 
 /// Joins neighbours in pairs, then the pairs: one order for any number of
-/// devices. \p made: what does so.
-mlir::Value
-joinInPairs(mlir::OpBuilder &builder, mlir::Location loc,
-            llvm::ArrayRef<mlir::Value> partials, mlir::Operation *combiner,
-            llvm::SmallVectorImpl<mlir::Operation *> *made = nullptr);
+/// devices.
+mlir::Value joinInPairs(mlir::OpBuilder &builder, mlir::Location loc,
+                        llvm::ArrayRef<mlir::Value> partials,
+                        mlir::Operation *combiner);
 
 /// The same sum for each of the partial results, where that one is: at every
 /// level each exchanges its own with one other (recursive doubling; Thakur,
 /// Rabenseifner, Gropp 2005). Of a number that is no power of two each joins
-/// all. The order of additions is that of joinInPairs. \p exchange gets another
-/// row.
+/// all. The order of additions is that of joinInPairs.
 llvm::SmallVector<mlir::Value>
 joinForEach(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
-            llvm::ArrayRef<mlir::Value> partials, mlir::Operation *combiner,
-            SumExchange &exchange);
+            llvm::ArrayRef<mlir::Value> partials, mlir::Operation *combiner);
 
 /// Joins each with what those before it make: only that and one more are alive
 /// where each is made when its turn comes.

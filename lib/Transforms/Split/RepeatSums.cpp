@@ -64,20 +64,9 @@ const SmallVector<Value> &PieceTable::repeatSum(Value value) {
   SmallVector<Value> &sums = repeated[value];
   if (sums.empty()) {
     const Partials &parts = partial.find(value)->second;
-    sums = exchange(value.getDefiningOp(), {parts.values}, parts.combiner)[0];
+    sums = joinForEach(builder, value.getLoc(), nameOf(value.getDefiningOp()),
+                       parts.values, parts.combiner);
   }
-  return sums;
-}
-
-SmallVector<SmallVector<Value>>
-PieceTable::exchange(Operation *of, ArrayRef<SmallVector<Value>> rows,
-                     Operation *combiner) {
-  SmallVector<SmallVector<Value>> sums;
-  SumExchange made{of, {}};
-  for (const SmallVector<Value> &row : rows)
-    sums.push_back(
-        joinForEach(builder, of->getLoc(), nameOf(of), row, combiner, made));
-  addExchange(std::move(made));
   return sums;
 }
 

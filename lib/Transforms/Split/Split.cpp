@@ -11,9 +11,9 @@
 #include "Baechi/Transforms/Passes.h"
 #include "Describe.h"
 #include "Exchange.h"
+#include "Moments.h"
 #include "Pieces.h"
 #include "Storage.h"
-#include "SumMessages.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -40,22 +40,18 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
           table.setJoinedInPieces(result);
   llvm::DenseMap<Operation *, Moments> moments =
       mergedMoments(plan, repeatedBytes);
-  SumMessages messages(step.front(), repeatedBytes, plan, moments,
-                       plan.mergeMoments, plan.joinBranches);
   llvm::DenseSet<Operation *> made; // before their turn
   SmallVector<Operation *> gone;
   for (Operation &op :
        llvm::make_early_inc_range(step.front().without_terminator())) {
     builder.setInsertionPoint(&op);
     auto found = plan.cutOf.find(&op);
-    if (found != plan.cutOf.end() && !messages.followsLinearSum(&op)) {
+    if (found != plan.cutOf.end()) {
       gone.push_back(&op);
       const Cut &cut = plan.cuts[found->second];
       if (auto both = moments.find(&op); both != moments.end()) {
         makeMoments(builder, both->second, cut, table);
         made.insert(both->second.squares);
-      } else if (const LinearSum *linear = messages.linearSum(&op)) {
-        makeLinearSum(builder, *linear, cut, table);
       } else if (!made.contains(&op)) {
         makePieces(builder, &op, cut, table);
       }
@@ -72,7 +68,6 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
     });
     table.setKept(&op);
   }
-  joinMessages(table, plan, messages);
   return writeSignature(step, table, builder, gone, stored);
 }
 
@@ -146,9 +141,6 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.stored = stored;
     options.largestFirst = largestFirst;
     options.sentShare = double(sentPercent) / 100;
-    options.restPieces = restPieces;
-    options.restSentShare = double(restSentPercent) / 100;
-    options.joinBranches = joinBranches;
     options.mergeMoments = mergeMoments;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan))

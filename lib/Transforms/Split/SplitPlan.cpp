@@ -185,7 +185,6 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;
   plan.mergeMoments = options.mergeMoments;
-  plan.joinBranches = options.joinBranches;
   PlanOptions asked = options;
   if (options.ordered)
     asked.reductions = asked.chained = asked.ordered = false;
@@ -206,12 +205,6 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
       commit(plan, std::move(*next));
   else
     chooseCuts(plan, step, estimate, options);
-  if (options.restPieces >= 2) {
-    PlanOptions rest = options;
-    rest.pieces = options.restPieces;
-    rest.sentShare = options.restSentShare;
-    chooseCuts(plan, step, Estimate(step, rest), rest);
-  }
   if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
   if (options.chained &&

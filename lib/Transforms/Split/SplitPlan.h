@@ -55,8 +55,6 @@ struct SplitPlan {
   llvm::DenseSet<mlir::Operation *> kept;
   /// Means and variances are sent in one message (Moments.h).
   bool mergeMoments = false;
-  /// Small sums of branches are, too (SumMessages.h).
-  bool joinBranches = false;
   /// The first class that was chosen is the one that saves the most, alone.
   bool isLargestFirst = true;
 
@@ -98,12 +96,6 @@ struct PlanOptions {
   double sentShare = 1;
   /// Means and variances are sent in one message (Moments.h).
   bool mergeMoments = false;
-  /// Small sums of branches are, too (SumMessages.h).
-  bool joinBranches = false;
-  /// 2 and more: what no class of `pieces` takes is cut in so many, and of the
-  /// time that these send, what counts.
-  unsigned restPieces = 0;
-  double restSentShare = 1;
   /// What is chosen divides into equal pieces.
   bool even = false;
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one
