@@ -315,7 +315,7 @@ void Compilation::countCosts(const Profile &profile) {
                   llvm::Twine(counts.disturbed) +
                   " measurements of kernels, also when they were repeated: the "
                   "plan may be worse for it; the next compilation measures "
-                  "them again");
+                  "them again, and --measure=all also chooses code anew");
 }
 
 llvm::Expected<bool> Compilation::refineCosts(StringRef kind, Profile &profile,

@@ -36,6 +36,8 @@ static bool sharesMemory(const placement::Machine &machine) {
 static constexpr unsigned kOverlapped = 40;
 /// Where what is whole would run beside other operators.
 static constexpr unsigned kSparing = 300;
+/// Of the rest in fewer pieces: all that can be cut, but what saves nothing.
+static constexpr unsigned kAllOfRest = 1;
 
 /// The roofline may be wrong by this part of what it predicts.
 static constexpr double kSurely = 0.05;
@@ -47,6 +49,14 @@ std::optional<int64_t> Compilation::predictQuietly(HostCompiler &compiler) {
     return LogicalResult(ns);
   });
   return succeeded(ns) ? std::optional(*ns) : std::nullopt;
+}
+
+/// How many operations are in pieces.
+static int64_t numCut(const HostCompiler &compiler) {
+  int64_t count = 0;
+  for (const SplitReport::Class &cut : compiler.splits().classes)
+    count += cut.operations;
+  return count;
 }
 
 void Compilation::addLargestCut(SplitChoice choice) {
@@ -80,9 +90,12 @@ void Compilation::addOtherCuts() {
     return;
   Phase phase(listener, "comparing cuts");
   std::optional<int64_t> least;
-  for (const std::unique_ptr<HostCompiler> &compiler : compilers)
+  int64_t numFirstCut = 0;
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
+    numFirstCut = std::max(numFirstCut, numCut(*compiler));
     if (std::optional<int64_t> ns = predictQuietly(*compiler))
       least = std::min(*ns, least.value_or(*ns));
+  }
   SplitChoice half{
       .pieces = devices / 2, .reductions = true, .asked = asked.split};
   SplitChoice micro{.pieces = 2 * devices,
@@ -97,10 +110,18 @@ void Compilation::addOtherCuts() {
   halfOverlapped.pieces = half.pieces;
   SplitChoice sparing = overlapped;
   sparing.sentPercent = kSparing;
+  SplitChoice rest{.pieces = devices,
+                   .reductions = true,
+                   .restPieces = half.pieces,
+                   .restSentPercent = kAllOfRest,
+                   .asked = asked.split};
+  // What more is in as many pieces where less is sent is no rest.
+  bool mayHaveRest = false;
   std::unique_ptr<HostCompiler> best;
   for (const SplitChoice &choice :
-       {half, micro, overlapped, halfOverlapped, sparing}) {
-    if (choice.pieces < 2 || listener.isStopped())
+       {half, micro, overlapped, halfOverlapped, sparing, rest}) {
+    if (choice.pieces < 2 || choice.restPieces == 1 || listener.isStopped() ||
+        (choice.restPieces > 1 && !mayHaveRest))
       continue;
     FailureOr<std::unique_ptr<HostCompiler>> formed = failure();
     // A batch may be too small for so many.
@@ -110,6 +131,8 @@ void Compilation::addOtherCuts() {
     });
     if (failed(formed) || (*formed)->splits().classes.empty())
       continue;
+    if (choice.pieces == devices && choice.sentPercent == kOverlapped)
+      mayHaveRest = numFirstCut > 0 && numCut(**formed) == numFirstCut;
     std::optional<int64_t> ns = predictQuietly(**formed);
     if (!ns || (least && *ns >= *least))
       continue;

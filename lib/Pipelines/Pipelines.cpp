@@ -36,6 +36,8 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.ordered = splits.ordered;
   split.largestFirst = splits.largestFirst;
   split.sentPercent = splits.sentPercent;
+  split.restPieces = splits.restPieces;
+  split.restSentPercent = splits.restSentPercent;
   // Not where results are the same on any machine.
   split.mergeMoments = splits.reductions && !splits.always;
   split.stored = true;

@@ -107,7 +107,13 @@ _REFUSED = {
         _module(_ADD, "tensor<4xf32>", "attributes {mhlo.num_replicas = 2 : i32}"),
         "mhlo.num_replicas is 2",
     ),
-    "call": (_module(_CALL, "tensor<4xf32>"), "stablehlo.custom_call @mine"),
+    "call": (_module(_CALL, "tensor<4xf32>"), "m.mlir:3:10: stablehlo.custom_call @mine\n"),
+    "result": (
+        "func.func @main(%a: tensor<4xf32>) -> tensor<?xf32> {\n"
+        "  %0 = tensor.cast %a : tensor<4xf32> to tensor<?xf32>\n"
+        "  return %0 : tensor<?xf32>\n}",
+        "result 0 has unknown sizes: tensor<?xf32>|tensor.cast",
+    ),
     "syntax": (_module("return %b : {0}", "tensor<4xf32>"), "m.mlir:3:12: use of undeclared SSA"),
     "unknown": (
         _module('%0 = "mine.add"(%a) : ({0}) -> {0}\n    return %0 : {0}', "tensor<4xf32>"),
@@ -129,6 +135,27 @@ _REFUSED = {
         "two arguments have tf.aliasing_output = 0",
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("aliased", "told"),
+    [
+        ('"a"', 'tf.aliasing_output is no number: "a"'),
+        ("7 : i32", "'arg0' has tf.aliasing_output = 7, and there are 2 results"),
+        ("-1 : i32", "'arg0' has tf.aliasing_output = -1"),
+        ("1 : i32", "'arg0' is tensor<f32>, and result 1, .* tensor<2xf32>"),
+    ],
+)
+def test_a_next_value_is_a_result_of_its_type(
+    aliased: str, told: str, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "m.mlir"
+    file.write_text(
+        f"func.func @main(%a: tensor<f32> {{tf.aliasing_output = {aliased}}}, %b: tensor<2xf32>) "
+        "-> (tensor<f32>, tensor<2xf32>) { return %a, %b : tensor<f32>, tensor<2xf32> }"
+    )
+    with pytest.raises(ImportFailure, match=told):
+        hlo_file.import_file(str(file), "m")
 
 
 @pytest.mark.parametrize("case", _REFUSED)

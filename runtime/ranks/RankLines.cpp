@@ -91,7 +91,7 @@ bool RankLines::State::moveOf(int32_t rank, Other &other) {
   uint64_t line = farewell;
   std::memcpy(&line, arrived->data(), std::min(sizeof(line), arrived->size()));
   std::lock_guard guard(mutex);
-  if (line < heard.size())
+  if (line < heard.size() && arrived->size() >= sizeof(line))
     heard[line].push_back(arrived->substr(sizeof(line)));
   else
     other.listens = false;

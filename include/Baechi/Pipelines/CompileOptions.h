@@ -105,6 +105,9 @@ struct SplitChoice {
   /// Of the time that pieces send each other something over links, what is
   /// expected not to overlap with what is computed.
   unsigned sentPercent = 100;
+  /// 2 and more: what no class of `pieces` takes is cut in so many, and of the
+  /// time that these send, what counts.
+  unsigned restPieces = 0, restSentPercent = 100;
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;

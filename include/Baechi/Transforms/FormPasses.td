@@ -126,6 +126,11 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     Option<"sentPercent", "sent-percent", "unsigned", "100",
            "of the time that pieces send each other something over links, what "
            "is expected not to overlap with what is computed">,
+    Option<"restPieces", "rest-pieces", "unsigned", "0",
+           "what no class of so many `pieces` takes is cut in so many; below 2: "
+           "it stays whole">,
+    Option<"restSentPercent", "rest-sent-percent", "unsigned", "100",
+           "`sent-percent` of these">,
     Option<"mergeMoments", "merge-moments", "bool", "false",
            "over links the sums of a mean and of its variance are sent in one "
            "message, each piece's about its own mean">,

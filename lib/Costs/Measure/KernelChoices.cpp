@@ -60,6 +60,9 @@ void KernelChoices::apply(const ProgramChoice &choice, const Profile &profile) {
     if (found == choice.implementations.end())
       continue;
     const std::string &wanted = found->second;
+    // A file may name what this version lacks, or never had.
+    if (!llvm::is_contained(hostImplementations(function), wanted))
+      continue;
     if (index.find(kernel.hash, "host", wanted) ||
         wanted == askedImplementation(function))
       function->setAttr(D::kImplementation,

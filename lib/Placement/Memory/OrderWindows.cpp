@@ -70,7 +70,7 @@ WindowMender::WindowMender(const Steps &steps, StepOrder given, int64_t effort)
 
 /// Levels of a part of the order that may have changed; what it needs at most.
 int64_t WindowMender::replay(int32_t begin, int32_t end) {
-  left -= 2 * (end - begin);
+  left -= 2 * int64_t(end - begin);
   for (int32_t k = begin; k < end; ++k) {
     place[order[k]] = k;
     steps.forEachRead(order[k], [&](int32_t h) {

@@ -94,8 +94,8 @@ void Contest::considerIfBest(const std::string &name, Assignment device,
     candidates.pop_back();
 }
 
-void Contest::remember(int64_t value, Assignment device) {
-  tried.try_emplace(value, std::move(device));
+void Contest::remember(int64_t value, const Assignment &device) {
+  tried.try_emplace(value, device);
   constexpr size_t most = 12;
   if (tried.size() > most)
     tried.erase(std::prev(tried.end()));

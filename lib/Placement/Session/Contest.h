@@ -52,7 +52,7 @@ public:
   void considerAsIs(const std::string &name, const Assignment &device,
                     const std::vector<int64_t> &start);
   /// Where a search may begin, of about that value.
-  void remember(int64_t value, Assignment device);
+  void remember(int64_t value, const Assignment &device);
   /// A placement that is valid: notes its values, and it when it is the best.
   void keep(Candidate &candidate, Placement placement,
             std::vector<std::string> notes);

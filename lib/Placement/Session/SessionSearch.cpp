@@ -109,7 +109,7 @@ void Session::improve(const search::Round &round) {
   allTried = found.allTried;
   for (search::Found &each : found.best)
     if (each.value)
-      contest.remember(*each.value, std::move(each.device));
+      contest.remember(*each.value, each.device);
     else
       contest.considerIfBest("search", std::move(each.device), each.starts);
 }

@@ -141,6 +141,8 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.stored = stored;
     options.largestFirst = largestFirst;
     options.sentShare = double(sentPercent) / 100;
+    options.restPieces = restPieces;
+    options.restSentShare = double(restSentPercent) / 100;
     options.mergeMoments = mergeMoments;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan))

@@ -205,6 +205,12 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
       commit(plan, std::move(*next));
   else
     chooseCuts(plan, step, estimate, options);
+  if (options.restPieces >= 2) {
+    PlanOptions rest = options;
+    rest.pieces = options.restPieces;
+    rest.sentShare = options.restSentShare;
+    chooseCuts(plan, step, Estimate(step, rest), rest);
+  }
   if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
   if (options.chained &&

@@ -96,6 +96,10 @@ struct PlanOptions {
   double sentShare = 1;
   /// Means and variances are sent in one message (Moments.h).
   bool mergeMoments = false;
+  /// 2 and more: what no class of `pieces` takes is cut in so many, and of the
+  /// time that these send, what counts.
+  unsigned restPieces = 0;
+  double restSentShare = 1;
   /// What is chosen divides into equal pieces.
   bool even = false;
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one

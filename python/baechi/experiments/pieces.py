@@ -42,10 +42,11 @@ GOALS = {
     },
 }
 # What `splits=any` compares on such machines, and the step that a person divides.
-PROPOSED = ("whole", "pieces", "half", "micro", "overlapped", "half-overlapped", "sparing")
+PROPOSED = ("whole", "pieces", "half", "micro", "overlapped", "half-overlapped", "sparing", "rest")
 # As lib/Driver/OtherCuts.cpp has them.
 OVERLAPPED_PERCENT = 40
 SPARING_PERCENT = 300
+REST_PERCENT = 1
 _TITLES = {
     "whole": "whole operators",
     "pieces": "a piece a device",
@@ -54,6 +55,7 @@ _TITLES = {
     "overlapped": "a piece a device, overlapped",
     "half-overlapped": "two devices a piece, overlapped",
     "sparing": "a piece a device, sparing",
+    "rest": "a piece a device, the rest in fewer",
     "replicas": "replicas",
     "exact": "sums exact",
 }
@@ -244,6 +246,8 @@ def _cuts(way: str, devices: int) -> list[str]:
         split["sent-percent"] = OVERLAPPED_PERCENT
     if way == "sparing":
         split["sent-percent"] = SPARING_PERCENT
+    if way == "rest":
+        split |= {"rest-pieces": devices // 2, "rest-sent-percent": REST_PERCENT}
     if way == "micro":
         split |= {"pieces": 2 * devices, "chained": "true"}
     return [compiler.step("baechi-split", **split)]

@@ -161,15 +161,19 @@ class GraphProgram(CompiledOfTorch[Program]):
             for i in range(inputs, len(given) - len(self._traced.draws)):
                 self._latest.library.set_argument(i, to_numpy(given[i]))
         news: dict[int, torch.Tensor] = {}
+        stamps: dict[int, Stamp] = {}
         for i, value in enumerate(given):
             if inputs <= i < len(given) - len(self._traced.draws):
                 continue  # a constant
             if i in self._held:
                 if i in self._stamps and self._stamps[i].fits(value):
                     continue
-                self._stamps[i] = Stamp(value)
+                # Where the call fails, it may not have been taken.
+                self._stamps.pop(i, None)
+                stamps[i] = Stamp(value)
             news[i] = value
         computed = self._computed_from(self._latest, news)
+        self._stamps |= stamps
         for node in self._flags:
             check_flags(computed[self._computed[node]].tolist(), self._traced.checks)
         return computed

@@ -24,7 +24,8 @@ class Unsupported:
     reason: str = ""  # where it is not that a lowering is missing
 
     def __str__(self) -> str:
-        place = f"{self.source}: {self.operation} in '{self.scope}'"
+        scope = f" in '{self.scope}'" if self.scope else ""
+        place = f"{self.source}: {self.operation}{scope}"
         return f"{place}: {self.reason}" if self.reason else place
 
 

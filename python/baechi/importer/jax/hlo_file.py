@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 
 from baechi import init
 from baechi.importer.common import locations
-from baechi.importer.common.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure, UnsupportedOperations
 from baechi.importer.common.module import Argument, annotate, attribute_names, name_operations
 from baechi.importer.jax.step import to_linalg
 
@@ -49,13 +49,26 @@ def import_file(path: str, name: str) -> ImportedFile:
         module = _parse(path, data, context)
         function = _entry(path, module)
         _refuse_several(path, module)
-        arguments, results = _arguments(path, function), _results(function)
+        arguments, results = _arguments(path, function), _results(path, function)
         function.attributes["sym_visibility"] = ir.StringAttr.get("public")
-        to_linalg(module)
+        try:
+            to_linalg(module)
+        except UnsupportedOperations as error:
+            raise _named(path, error) from error
         annotate(ir, module, name, arguments, results)
         count = name_operations(ir, module, locations.name_of)
         text = module.operation.get_asm(enable_debug_info=True)
         return ImportedFile(text, count, arguments, results)
+
+
+def _named(path: str, error: UnsupportedOperations) -> UnsupportedOperations:
+    """With the file's name, where MLIR, which was given its text, has none."""
+    return UnsupportedOperations(
+        [
+            dataclasses.replace(each, source=re.sub(r"^-(?=:\d)", path, each.source))
+            for each in error.operations
+        ]
+    )
 
 
 def _read(path: str) -> bytes:
@@ -133,7 +146,8 @@ def _arguments(path: str, function: ir.Operation) -> list[Argument]:
     given = _attributes(function, "arg_attrs", len(block.arguments))
     names = [_name(locations.given_name(each.location)) for each in block.arguments]
     names = _unlike(names, "arg")
-    updates = [_updated_by(attributes) for attributes in given]
+    updates = [_updated_by(path, attributes) for attributes in given]
+    _check_updates(path, function, names, updates)
     twice = {each for each in updates if each is not None and updates.count(each) > 1}
     if twice:
         raise ImportFailure(f"{path}: two arguments have tf.aliasing_output = {min(twice)}")
@@ -147,8 +161,32 @@ def _arguments(path: str, function: ir.Operation) -> list[Argument]:
     return arguments
 
 
-def _results(function: ir.Operation) -> list[str]:
-    types = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+def _check_updates(
+    path: str, function: ir.Operation, names: list[str], updates: list[int | None]
+) -> None:
+    """A next value has the type of what it replaces."""
+    types = _types(function)
+    for name, value, result in zip(names, types.inputs, updates, strict=True):
+        if result is not None and not 0 <= result < len(types.results):
+            raise ImportFailure(
+                f"{path}: argument '{name}' has tf.aliasing_output = {result}, and there are "
+                f"{len(types.results)} results"
+            )
+        if result is not None and types.results[result] != value:
+            raise ImportFailure(
+                f"{path}: argument '{name}' is {value}, and result {result}, which "
+                f"tf.aliasing_output gives its place, {types.results[result]}"
+            )
+
+
+def _types(function: ir.Operation) -> ir.FunctionType:
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+
+def _results(path: str, function: ir.Operation) -> list[str]:
+    types = _types(function).results
+    for number, each in enumerate(types):
+        _type(path, f"result {number}", each)
     given = _attributes(function, "res_attrs", len(types))
     infos = [attributes.get("jax.result_info") for attributes in given]
     return _unlike([_name(ir.StringAttr(each).value) if each else "" for each in infos], "result")
@@ -161,9 +199,13 @@ def _attributes(function: ir.Operation, name: str, count: int) -> list[dict[str,
     return [{each.name: each.attr for each in ir.DictAttr(one)} for one in found]
 
 
-def _updated_by(attributes: dict[str, ir.Attribute]) -> int | None:
-    aliased = attributes.get("tf.aliasing_output")
-    return None if aliased is None else ir.IntegerAttr(aliased).value
+def _updated_by(path: str, attributes: dict[str, ir.Attribute]) -> int | None:
+    if (aliased := attributes.get("tf.aliasing_output")) is None:
+        return None
+    try:
+        return ir.IntegerAttr(aliased).value
+    except ValueError as error:
+        raise ImportFailure(f"{path}: tf.aliasing_output is no number: {aliased}") from error
 
 
 def _type(path: str, what: str, type_: ir.Type) -> tuple[tuple[int, ...], str]:
