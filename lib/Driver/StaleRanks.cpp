@@ -210,12 +210,13 @@ llvm::Error StaleFollower::work(StaleReplica &replica,
   store::StoreOptions options = storeOptionsOf(asked, watchdogSeconds);
   bool gone = false;
   std::string why;
-  auto ask = [&](std::string question, std::string &error) -> std::string {
+  auto ask = [&](const std::string &question,
+                 std::string &error) -> std::string {
     if (gone) {
       error = why;
       return "";
     }
-    lines.say(line, std::move(question));
+    lines.say(line, question);
     bool late = false;
     auto said = lines.hear(line, options.patience + silentSeconds, late);
     if (said)

@@ -104,7 +104,7 @@ def test_steps_in_pieces_go_on_where_they_ended(tiny, monkeypatch):
     assert made == [("socc2020", "single"), ("fast-links", "single")]
 
     assert command.main(["pieces", f"--output={out}"]) == 0
-    assert len(made) == len(set(made)) == 2 * 10
+    assert len(made) == len(set(made)) == 2 * 11
     first, (row,) = (
         report.read(out / "experiments.json")[f"pieces{end}"].rows for end in ("", "-fast")
     )

@@ -151,7 +151,7 @@ RankLines::~RankLines() {
     state->thread.join();
 }
 
-void RankLines::say(size_t line, std::string text) {
+void RankLines::say(size_t line, const std::string &text) {
   state->at(line).texts.put(textOf(line, text));
 }
 

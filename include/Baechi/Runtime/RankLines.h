@@ -31,7 +31,7 @@ public:
   /// As `close`, without waiting for others.
   ~RankLines();
 
-  void say(size_t line, std::string text);
+  void say(size_t line, const std::string &text);
   /// The line's next text. Fails where its other end is lost, and after so many
   /// \p seconds (infinity: never), for which \p late is set.
   Expected<std::string> hear(size_t line, double seconds, bool &late);
