@@ -110,7 +110,7 @@ def test_steps_in_pieces_go_on_where_they_ended(tiny, monkeypatch):
     )
     assert row["micro"] == "none: nothing is as heavy as a batch"
     assert row["any_ms"] == min(row[f"{way}_ms"] for way in pieces.PROPOSED if way != "micro")
-    assert "whole operators" in row["any"] and row["any_s"] == 6
+    assert "whole operators" in row["any"] and row["any_s"] == 7
 
     page = (out / "splitting.md").read_text().splitlines()
     assert page[:2] == ["before", "<!-- pieces -->"]
