@@ -62,7 +62,7 @@ struct LoopbackHub {
   std::atomic<int32_t> killed{-1};
   /// Says nothing any more.
   std::atomic<int32_t> silenced{-1};
-  bool dismissed = false;
+  std::atomic<bool> dismissed = false;
 
   std::mutex mutex;
   std::vector<int32_t> epochs;
