@@ -255,7 +255,8 @@ void Compilation::takeKeptChoice(KernelChoices &choices,
   // Who asks for all measurements chooses again by them.
   if (llvm::cantFail(measureBudgetOf(asked)).all)
     return;
-  if (const ProgramChoice *known = profile.findChoice(choices.program()))
+  const ProgramChoice *known = profile.findChoice(choices.program());
+  if (known && choices.canHave(*known))
     choices.apply(*known, profile);
 }
 
@@ -269,8 +270,10 @@ LogicalResult Compilation::settleChoice(KernelChoices &choices,
     known = *found;
   if (known == chosen)
     return success();
-  const ProgramChoice *replaced =
-      known && llvm::cantFail(measureBudgetOf(asked)).all ? &*known : nullptr;
+  // A file may name what this version lacks, or never had.
+  bool isAnew = known && (llvm::cantFail(measureBudgetOf(asked)).all ||
+                          !choices.canHave(*known));
+  const ProgramChoice *replaced = isAnew ? &*known : nullptr;
   if (!asked.profile.empty()) {
     llvm::Expected<ProgramChoice> settled =
         keepChoice(asked.profile, profile, chosen, replaced);

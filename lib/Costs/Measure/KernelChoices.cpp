@@ -48,6 +48,18 @@ ProgramChoice KernelChoices::chosen() const {
   return choice;
 }
 
+static bool isThere(func::FuncOp kernel, StringRef implementation) {
+  return llvm::is_contained(hostImplementations(kernel), implementation);
+}
+
+bool KernelChoices::canHave(const ProgramChoice &choice) const {
+  return llvm::all_of(kernels, [&](const Kernel &kernel) {
+    auto found = choice.implementations.find(kernel.hash);
+    return found != choice.implementations.end() &&
+           isThere(kernel.function, found->second);
+  });
+}
+
 void KernelChoices::apply(const ProgramChoice &choice, const Profile &profile) {
   ProfileIndex index(profile);
   for (Kernel &kernel : kernels) {
@@ -60,11 +72,8 @@ void KernelChoices::apply(const ProgramChoice &choice, const Profile &profile) {
     if (found == choice.implementations.end())
       continue;
     const std::string &wanted = found->second;
-    // A file may name what this version lacks, or never had.
-    if (!llvm::is_contained(hostImplementations(function), wanted))
-      continue;
-    if (index.find(kernel.hash, "host", wanted) ||
-        wanted == askedImplementation(function))
+    if (isThere(function, wanted) && (index.find(kernel.hash, "host", wanted) ||
+                                      wanted == askedImplementation(function)))
       function->setAttr(D::kImplementation,
                         StringAttr::get(function.getContext(), wanted));
   }

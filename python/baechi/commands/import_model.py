@@ -12,10 +12,12 @@ import lzma
 import os
 import pathlib
 import sys
+from collections.abc import Sequence
 
 from baechi import models
 from baechi.common import files
 from baechi.importer.common.errors import ImportFailure
+from baechi.importer.common.module import Argument
 from baechi.models import configuration
 
 _REFERENCE_SUFFIXES = (".npz", ".json")
@@ -112,11 +114,16 @@ def _run(options: argparse.Namespace) -> None:
     _write(options.output, imported.text)
     for file in references:
         reference.write(file, name, step[0], imported.signature, options.steps)
-    updated = sum(argument.updated_by is not None for argument in imported.signature.arguments)
+    _tell(name, imported.operations, imported.signature.arguments, imported.signature.results)
+
+
+def _tell(
+    name: str, operations: int, arguments: Sequence[Argument], results: Sequence[str]
+) -> None:
+    updated = sum(argument.updated_by is not None for argument in arguments)
     print(
-        f"{name}: {imported.operations} linalg operations, "
-        f"{len(imported.signature.arguments)} arguments ({updated} updated), "
-        f"{len(imported.signature.results)} results",
+        f"{name}: {operations} linalg operations, {len(arguments)} arguments ({updated} updated), "
+        f"{len(results)} results",
         file=sys.stderr,
     )
 
@@ -145,12 +152,7 @@ def _import_stablehlo(options: argparse.Namespace, settings: dict[str, object]) 
     name = _module_name(options.model)
     imported = hlo_file.import_file(options.model, name)
     _write(options.output, imported.text)
-    updated = sum(argument.updated_by is not None for argument in imported.arguments)
-    print(
-        f"{name}: {imported.operations} linalg operations, {len(imported.arguments)} arguments "
-        f"({updated} updated), {len(imported.results)} results",
-        file=sys.stderr,
-    )
+    _tell(name, imported.operations, imported.arguments, imported.results)
 
 
 def _module_name(path: str) -> str:

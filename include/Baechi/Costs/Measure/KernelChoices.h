@@ -33,6 +33,8 @@ public:
   llvm::StringRef program() const { return name; }
   /// What they are computed by now.
   ProgramChoice chosen() const;
+  /// Whether \p choice names code for each of them that there is.
+  bool canHave(const ProgramChoice &choice) const;
   /// Makes them name the code of \p choice that \p profile has rows of, or
   /// which they have by default. Costs, and the scratch, are to be annotated
   /// after it.
