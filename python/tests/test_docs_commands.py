@@ -233,9 +233,11 @@ def test_the_runtime(folder):
 
 
 def test_importing(folder):
-    pytest.importorskip("jax")
+    jax = pytest.importorskip("jax")
     (example,) = blocks("import.md", "python")
     (folder / "my_model.py").write_text(example)
+    written = jax.jit(lambda x: jax.numpy.tanh(x).sum()).lower(jax.numpy.ones(8)).as_text()
+    (folder / "step.stablehlo.mlir").write_text(written)
     done = run_commands(
         "import.md",
         folder,
