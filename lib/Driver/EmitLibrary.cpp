@@ -16,12 +16,16 @@ using namespace baechi;
 llvm::Expected<std::unique_ptr<Compilation>>
 baechi::compileModel(DriverOptions options, placement::Machine machine,
                      Listener &listener, const std::string &inputs,
-                     bool calibrates) {
+                     bool calibrates, int64_t replicas) {
   auto read =
       Compilation::read(std::move(options), std::move(machine), listener);
   if (!read)
     return read.takeError();
   Compilation &compilation = **read;
+  // What is wrong with them is told before kernels are measured for long.
+  if (llvm::Error error =
+          checkFirstValues(compilation.module(), inputs, replicas))
+    return std::move(error);
   if (compilation.options().measuresLater) {
     llvm::Expected<bool> compiled = compilation.compileToMeasure();
     if (!compiled)
@@ -32,7 +36,8 @@ baechi::compileModel(DriverOptions options, placement::Machine machine,
   if (llvm::Error error = compilation.measureMachine(calibrates))
     return std::move(error);
   auto setArguments = [&](Execution &alone) {
-    return setFirstValues(compilation.module(), inputs, alone).takeError();
+    return setFirstValues(compilation.module(), inputs, alone, replicas)
+        .takeError();
   };
   if (llvm::Error error = compilation.findCosts(setArguments))
     return std::move(error);

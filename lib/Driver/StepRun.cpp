@@ -19,17 +19,30 @@
 using namespace mlir;
 using namespace baechi;
 
-llvm::Expected<size_t> baechi::setFirstValues(ModuleOp module,
-                                              const std::string &inputs,
-                                              Execution &execution) {
+static llvm::Expected<FirstValues>
+readFirstValues(ModuleOp module, const std::string &inputs, int64_t replicas) {
   FailureOr<func::FuncOp> step = findFuncStep(module);
   if (failed(step))
     return diagnosed();
-  llvm::Expected<FirstValues> values = FirstValues::read(*step, inputs);
+  return FirstValues::read(*step, inputs, replicas);
+}
+
+llvm::Error baechi::checkFirstValues(ModuleOp module, const std::string &inputs,
+                                     int64_t replicas) {
+  return readFirstValues(module, inputs, replicas).takeError();
+}
+
+llvm::Expected<size_t> baechi::setFirstValues(ModuleOp module,
+                                              const std::string &inputs,
+                                              Execution &execution,
+                                              int64_t replicas) {
+  llvm::Expected<FirstValues> values =
+      readFirstValues(module, inputs, replicas);
   if (!values)
     return values.takeError();
   for (size_t i = 0; i < execution.program().arguments.size(); ++i) {
-    llvm::Expected<Array> value = values->take(i);
+    llvm::Expected<Array> value =
+        replicas > 1 ? values->of(0, i) : values->take(i);
     if (!value)
       return value.takeError();
     if (llvm::Error error = execution.setArgument(i, *value))

@@ -192,9 +192,9 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
   if ((options.driver.otherProcesses || options.steps.calibrates) &&
       !simulatesLinks)
     options.driver.transfers = "copy";
-  auto compilation =
-      check(compileModel(options.driver, std::move(machine), terminal,
-                         options.steps.inputs, options.steps.calibrates));
+  auto compilation = check(compileModel(
+      options.driver, std::move(machine), terminal, options.steps.inputs,
+      options.steps.calibrates, options.stale ? options.stale->replicas : 1));
   if (options.stale) {
     runStale(*compilation, options, terminal, ranks);
     return 0;

@@ -15,11 +15,12 @@ namespace baechi {
 /// Reads, measures, places and compiles a model: all that comes before steps.
 /// \p inputs: an archive of arguments, for the steps that costs are measured
 /// in; empty: the model's own first values. \p calibrates: the runtime is
-/// measured, too.
+/// measured, too. \p replicas: those whose arguments the archive may have one
+/// after the other.
 llvm::Expected<std::unique_ptr<Compilation>>
 compileModel(DriverOptions options, placement::Machine machine,
              Listener &listener, const std::string &inputs = "",
-             bool calibrates = false);
+             bool calibrates = false, int64_t replicas = 1);
 
 /// Compiles a model and writes its step as a shared object with a C header
 /// (docs/step-library.md). \p file: NAME.so. \p inputs: as above.

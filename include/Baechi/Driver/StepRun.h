@@ -14,11 +14,18 @@
 
 namespace baechi {
 
+/// Fails where the archive \p inputs, unless empty, does not have arguments of
+/// the step of \p module (FirstValues, Inputs.h).
+llvm::Error checkFirstValues(mlir::ModuleOp module, const std::string &inputs,
+                             int64_t replicas = 1);
+
 /// Gives all arguments of a program of \p module their first values, those of
-/// the archive \p inputs or the model's; returns how many were invented.
+/// the archive \p inputs or the model's; returns how many were invented. Of
+/// several \p replicas with values of their own, those of the first one.
 llvm::Expected<size_t> setFirstValues(mlir::ModuleOp module,
                                       const std::string &inputs,
-                                      Execution &execution);
+                                      Execution &execution,
+                                      int64_t replicas = 1);
 
 /// Runs a compiled model for some steps, beside the same on one device, and
 /// reports.
