@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -28,8 +29,6 @@ using namespace baechi;
 /// What lib/Loops computes with (`loops::check`).
 static constexpr int64_t kMostCoefficient = int64_t(1) << 20;
 static constexpr int64_t kMost = ForeachOp::kMostOfKey;
-/// How far values from outside are followed.
-static constexpr int kDepth = 16;
 
 static bool isZero(ArrayRef<int64_t> numbers) {
   return llvm::all_of(numbers, [](int64_t c) { return c == 0; });
@@ -106,12 +105,36 @@ std::optional<Form> Forms::of(OpFoldResult value) {
   return of(cast<Value>(value));
 }
 
+/// What the form of a value of the body is made of.
+static ValueRange summandsOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  bool isSum =
+      isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
+                      arith::IndexCastOp, arith::ExtSIOp, affine::AffineApplyOp>(
+          op);
+  return isSum ? ValueRange(op->getOperands()) : ValueRange();
+}
+
+/// Operands first, by a stack of our own: chains of a program may be long.
 std::optional<Form> Forms::of(Value value) {
-  if (auto found = known.find(value); found != known.end())
-    return found->second;
-  std::optional<Form> form = compute(value);
-  known[value] = form;
-  return form;
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.back();
+    size_t count = open.size();
+    if (!known.contains(next) &&
+        loop.getBody().isAncestor(next.getParentRegion()))
+      for (Value summand : llvm::reverse(summandsOf(next)))
+        if (!known.contains(summand))
+          open.push_back(summand);
+    if (open.size() > count)
+      continue;
+    if (!known.contains(next)) {
+      std::optional<Form> form = compute(next);
+      known[next] = std::move(form);
+    }
+    open.pop_back();
+  }
+  return known.lookup(value);
 }
 
 std::optional<Form> Forms::of(AffineExpr expression, ValueRange operands,
@@ -146,14 +169,21 @@ std::optional<Form> Forms::of(AffineExpr expression, ValueRange operands,
   return std::nullopt;
 }
 
-bool Forms::isInvariant(Value value, int depth) {
-  if (!loop.getBody().isAncestor(value.getParentRegion()))
-    return true;
-  Operation *op = value.getDefiningOp();
-  return op && depth < kDepth && op->getNumRegions() == 0 && isPure(op) &&
-         llvm::all_of(
-             op->getOperands(),
-             [&](Value operand) { return isInvariant(operand, depth + 1); });
+bool Forms::isInvariant(Value value) {
+  llvm::SetVector<Operation *> computing;
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!loop.getBody().isAncestor(next.getParentRegion()))
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op || op->getNumRegions() > 0 || !isPure(op))
+      return false;
+    if (!invariant.contains(op) && computing.insert(op))
+      llvm::append_range(open, op->getOperands());
+  }
+  invariant.insert(computing.begin(), computing.end());
+  return true;
 }
 
 std::optional<Form> Forms::symbol(Value value) {

@@ -11,7 +11,7 @@
 #include "Baechi/Dialect/LoopOps.h"
 #include "Baechi/Loops/Loop.h"
 #include "mlir/IR/AffineExpr.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace baechi {
 
@@ -46,10 +46,12 @@ private:
   std::optional<Form> counter(mlir::BlockArgument argument);
   std::optional<Form> symbol(mlir::Value value);
   std::optional<Form> inWidth(std::optional<Form> form, mlir::Operation *op);
-  bool isInvariant(mlir::Value value, int depth = 0);
+  /// Whether it is computed of values from outside alone.
+  bool isInvariant(mlir::Value value);
 
   ForeachOp loop;
   llvm::DenseMap<mlir::Value, std::optional<Form>> known;
+  llvm::DenseSet<mlir::Operation *> invariant;
   llvm::SmallVector<mlir::Value> symbols;
 };
 

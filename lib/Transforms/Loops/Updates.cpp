@@ -48,12 +48,17 @@ std::optional<Combiner> combinerOf(Operation *op) {
       .Default(std::nullopt);
 }
 
+/// Longer sums than anybody writes are no updates: they are followed by a
+/// function that calls itself.
+constexpr int kMostSummands = 1000;
+
 /// Follows \p value, which is used once, to the \p end that it is an update of,
 /// through operations of one kind and loops that carry the sum.
-bool follow(Value value, Value end, std::optional<Combiner> &combiner) {
+bool follow(Value value, Value end, std::optional<Combiner> &combiner,
+            int left = kMostSummands) {
   if (value == end)
     return true;
-  if (!value.hasOneUse())
+  if (!value.hasOneUse() || left == 0)
     return false;
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -65,8 +70,8 @@ bool follow(Value value, Value end, std::optional<Combiner> &combiner) {
     OpOperand *yielded = inner.getTiedLoopYieldedValue(carried);
     return init && carried && yielded && carried.hasOneUse() &&
            yielded->get() != Value(carried) &&
-           follow(yielded->get(), carried, combiner) &&
-           follow(init->get(), end, combiner);
+           follow(yielded->get(), carried, combiner, left - 1) &&
+           follow(init->get(), end, combiner, left - 1);
   }
   std::optional<Combiner> found = combinerOf(op);
   if (!found || (combiner && combiner->name != found->name))
@@ -74,7 +79,7 @@ bool follow(Value value, Value end, std::optional<Combiner> &combiner) {
   found->anyOrder &= !combiner || combiner->anyOrder;
   for (unsigned side = 0; side < (found->onlyLeft ? 1u : 2u); ++side) {
     std::optional<Combiner> through = found;
-    if (follow(op->getOperand(side), end, through)) {
+    if (follow(op->getOperand(side), end, through, left - 1)) {
       combiner = through;
       return true;
     }

@@ -161,8 +161,13 @@ bool baechi::needsWideIndices(func::FuncOp kernel) {
   auto isWide = [&](Value value) {
     if (auto tensor = dyn_cast<ShapedType>(value.getType()))
       return tensor.hasStaticShape() && tensor.getNumElements() > kMostElements;
+    if (!value.getType().isSignlessIntOrIndex())
+      return false;
+    // Of integers, too: what comes later finds those that it is made of, and
+    // long chains are not followed back.
+    ConstantRange range = ranges.of(value);
     return value.getType().isIndex() &&
-           !between(INT32_MIN, INT32_MAX).contains(ranges.of(value));
+           !between(INT32_MIN, INT32_MAX).contains(range);
   };
   return kernel
       .walk([&](Operation *op) {
