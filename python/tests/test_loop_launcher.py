@@ -275,6 +275,29 @@ def test_launchers_are_known():
         find_launch(OPEN_MPI | {"OMPI_COMM_WORLD_RANK": "3"})
 
 
+OWN = {"BAECHI_RANKS": "2", "BAECHI_RANK": "1", "BAECHI_COORDINATOR": "localhost:7000"}
+
+
+def test_variables_that_are_set_by_hand():
+    assert find_launch(OWN) == Launch(
+        "BAECHI_RANKS", 1, 2, 2, "localhost:7000.", ("localhost", 7000)
+    )
+    for missing in OWN:
+        rest = {name: value for name, value in OWN.items() if name != missing}
+        with pytest.raises(ValueError, match=f"^{missing} is not set: .* go together"):
+            find_launch(rest | ({"BAECHI_RANKS": ""} if missing == "BAECHI_RANKS" else {}))
+    # The place of rank 0 alone is for ranks that a launcher has started.
+    place = {"BAECHI_COORDINATOR": "[fe80::1]:7000"}
+    assert find_launch(place) is None
+    assert find_launch(OPEN_MPI | place).place == ("fe80::1", 7000)
+    for wrong in ("fe80::1:7000", ":7000", "[]:7000", "a b:7000", "node1", "node1:0"):
+        with pytest.raises(ValueError, match="not host:port"):
+            find_launch(OWN | {"BAECHI_COORDINATOR": wrong})
+    by_hand = {name: value for name, value in TORCHRUN.items() if name != "LOCAL_WORLD_SIZE"}
+    assert find_launch(by_hand).here == 1
+    assert find_launch(by_hand | {"MASTER_ADDR": "localhost"}).here == 2
+
+
 @pytest.mark.parametrize(
     "variables, options, words",
     [

@@ -108,10 +108,9 @@ std::optional<Form> Forms::of(OpFoldResult value) {
 /// What the form of a value of the body is made of.
 static ValueRange summandsOf(Value value) {
   Operation *op = value.getDefiningOp();
-  bool isSum =
-      isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
-                      arith::IndexCastOp, arith::ExtSIOp, affine::AffineApplyOp>(
-          op);
+  bool isSum = isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
+                               arith::IndexCastOp, arith::ExtSIOp,
+                               affine::AffineApplyOp>(op);
   return isSum ? ValueRange(op->getOperands()) : ValueRange();
 }
 

@@ -27,6 +27,7 @@ class Launch:
 def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
     """None where nothing has started several. Raises ValueError, which names the variable."""
     given = os.environ if environment is None else environment
+    _check_own(given)
     for variables, read in _LAUNCHERS:
         if all(given.get(name) for name in variables):
             found = read(given)
@@ -47,20 +48,40 @@ def _number(given: Mapping[str, str], name: str) -> int:
         raise ValueError(f"{name} is '{given[name]}', not a number") from None
 
 
+def _check_own(given: Mapping[str, str]) -> None:
+    """Half of a start is no start. An address by itself is of ranks that a launcher has started."""
+    numbers = "BAECHI_RANKS", "BAECHI_RANK"
+    if not any(given.get(name) for name in numbers):
+        return
+    for name in (*numbers, "BAECHI_COORDINATOR"):
+        if not given.get(name):
+            raise ValueError(
+                f"{name} is not set: BAECHI_RANKS (how many processes), BAECHI_RANK (which one "
+                "this is, from 0) and BAECHI_COORDINATOR (host:port of rank 0) go together"
+            )
+
+
+def _is_here(host: str) -> bool:
+    return host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
+
+
 def _place(given: Mapping[str, str]) -> tuple[str, int] | None:
     if not (place := given.get("BAECHI_COORDINATOR")):
         return None
     host, _, port = place.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    bracketed = host.startswith("[") and host.endswith("]")
+    bare = host[1:-1] if bracketed else host
+    # Without brackets the last part of an address is taken for a port.
+    is_host = bare and " " not in bare and (bracketed or ":" not in bare)
+    if not is_host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"BAECHI_COORDINATOR is '{place}', not host:port")
-    return host.strip("[]"), int(port)
+    return bare, int(port)
 
 
 def _own(given: Mapping[str, str]) -> Launch:
     ranks = _number(given, "BAECHI_RANKS")
     place = given["BAECHI_COORDINATOR"]
-    host = place.rpartition(":")[0].strip("[]")
-    here = host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
+    here = _is_here(place.rpartition(":")[0].strip("[]"))
     job = f"{place}.{given.get('BAECHI_JOB', '')}"
     return Launch("BAECHI_RANKS", _number(given, "BAECHI_RANK"), ranks, ranks if here else 1, job)
 
@@ -81,10 +102,14 @@ def _mpich(given: Mapping[str, str]) -> Launch:
 def _torchrun(given: Mapping[str, str]) -> Launch:
     names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
     job = ".".join(given.get(name, "") for name in names)
-    here, port = _number(given, "LOCAL_WORLD_SIZE"), _number(given, "MASTER_PORT")
+    port = _number(given, "MASTER_PORT")
     # torchrun itself listens at its port.
     place = given["MASTER_ADDR"], port + 1 if port < 65535 else port - 1
     ranks = _number(given, "WORLD_SIZE")
+    # Whoever sets these variables by hand leaves the next one out.
+    here = ranks if _is_here(given["MASTER_ADDR"]) else 1
+    if given.get("LOCAL_WORLD_SIZE"):
+        here = _number(given, "LOCAL_WORLD_SIZE")
     return Launch("torchrun", _number(given, "RANK"), ranks, here, job, place)
 
 
@@ -99,7 +124,7 @@ _LAUNCHERS: list[tuple[tuple[str, ...], Callable[[Mapping[str, str]], Launch]]] 
     (("BAECHI_RANKS", "BAECHI_RANK", "BAECHI_COORDINATOR"), _own),
     (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"), _open_mpi),
     (("PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"), _mpich),
-    (("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"), _torchrun),
+    (("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"), _torchrun),
     # Not in a batch script or a shell of salloc, which run once.
     (
         ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),

@@ -12,10 +12,13 @@ step = {
     "add": "arith.addf {0}, %f : f32",
 }[kind]
 last = "%v0"
-print(f"""func.func @step(%x: memref<1000xf32>, %n: index, %if: i1, %f: f32) {{
+print(
+    """func.func @step(%x: memref<1000xf32>, %n: index, %if: i1, %f: f32) {
   %zero = arith.constant 0 : index
-  baechi.foreach ordered (%i in 0 to 1000) arrays(%a = %x : memref<1000xf32>) {{
-""", end="")
+  baechi.foreach ordered (%i in 0 to 1000) arrays(%a = %x : memref<1000xf32>) {
+""",
+    end="",
+)
 if kind == "add":
     print("    %old = memref.load %a[%zero] : memref<1000xf32>")
 print(f"    %v0 = {step.format(start)}")
