@@ -260,7 +260,7 @@ def test_the_c_compiler_has_the_environment(tmp_path):
         "os.environ['BAECHI_TOLD'] = 'since it began'\n"
         f"folder = pathlib.Path({str(tmp_path)!r})\n"
         "compiler.emit((folder / 'step.mlir').read_text(), folder / 'step.so', "
-        "CompileOptions('host:1', costs='roofline'))\n"
+        "CompileOptions(machine='host:1', costs='roofline'))\n"
     )
     packages = [str(pathlib.Path(each).parent) for each in baechi.__path__]
     packages.append(str(pathlib.Path(np.__file__).parents[1]))

@@ -47,7 +47,7 @@ def beside(machine: str | os.PathLike[str], spill_to: str | None) -> str | os.Pa
     return f"{text}+{spill_to}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CompileOptions:
     """`baechi.jit` says what each means. Raises TypeError and ValueError for what no
     step could be compiled with."""
