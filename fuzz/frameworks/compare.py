@@ -65,7 +65,6 @@ def _difference(mine: np.ndarray, right: np.ndarray, digit: float) -> str:
 
 
 def judge(
-    difference: Difference,
     mine: np.ndarray,
     right: np.ndarray,
     exact: np.ndarray,

@@ -9,10 +9,14 @@
 #include "Baechi/Pipelines/CompileOptions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <algorithm>
+#include <cmath>
 
 using namespace baechi;
 using Options = CompileOptions;
 
+/// What the latency of links may be counted as: no tensor is as large.
+static constexpr double kMostLatencyBytes = 1e15;
 /// 50,000 parameters, as P3's authors have it.
 static constexpr int64_t defaultSliceBytes = 200000;
 
@@ -361,8 +365,8 @@ baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
       bytesPerNs += double(link->bytesPerUs) / 1000;
     }
   if (links > 0)
-    choice.latencyBytes =
-        std::max<int64_t>(1, int64_t(latencyNs * bytesPerNs / links / links));
+    choice.latencyBytes = int64_t(std::clamp(
+        latencyNs * bytesPerNs / links / links, 1.0, kMostLatencyBytes));
   return choice.latencyBytes ? std::optional(choice) : std::nullopt;
 }
 
@@ -376,7 +380,7 @@ baechi::measureBudgetOf(const CompileOptions &options) {
     return budget;
   double seconds = 0;
   text.consume_back("s");
-  if (text.getAsDouble(seconds) || !(seconds >= 0))
+  if (text.getAsDouble(seconds) || !std::isfinite(seconds) || seconds < 0)
     return llvm::createStringError("--measure is auto, all, later or "
                                    "seconds (30, 0.5s), not '" +
                                    options.measure + "'");

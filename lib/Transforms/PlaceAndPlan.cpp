@@ -176,13 +176,6 @@ private:
 
 std::unique_ptr<Pass>
 baechi::createPlaceAndPlan(const PlaceAndPlanOptions &options,
-                           PlaceAndPlanReport *report,
-                           std::function<bool()> stopped) {
-  return createPlaceAndPlan(options, report, PlanWatch{std::move(stopped)});
-}
-
-std::unique_ptr<Pass>
-baechi::createPlaceAndPlan(const PlaceAndPlanOptions &options,
                            PlaceAndPlanReport *report, PlanWatch watch) {
   return std::make_unique<PlaceAndPlan>(options, report, std::move(watch));
 }

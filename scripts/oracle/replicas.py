@@ -87,7 +87,7 @@ def _link(machine):
     return machine.between if len(set(machine.node.values())) > 1 else machine.inside
 
 
-def first_replica(graph, choices, machine, count, devices):
+def first_replica(graph, choices, machine, count):
     """Its operators in pieces, and what they exchange with the other replicas."""
     if count == 1:
         return expanded(graph, choices)

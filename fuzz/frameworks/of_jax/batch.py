@@ -155,7 +155,7 @@ def _judged(program: Program, ours: list[np.ndarray], theirs: list[np.ndarray]) 
     worst = Verdict("rounding")
     for each in found:
         i = each.index
-        said = compare.judge(each, ours[i], theirs[i], exact[i], [x[i] for x in nearby], digit)
+        said = compare.judge(ours[i], theirs[i], exact[i], [x[i] for x in nearby], digit)
         if said == "wrong":
             return Verdict("wrong", str(each))
         if said == "unstable":

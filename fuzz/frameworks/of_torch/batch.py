@@ -55,7 +55,7 @@ def _judged(program: Program, ours: list[np.ndarray], theirs: list[np.ndarray]) 
     for each in found:
         i = each.index
         others = [x[i] for x in nearby]
-        said = compare.judge(each, ours[i], theirs[i], theirs[i], others, _DIGIT)
+        said = compare.judge(ours[i], theirs[i], theirs[i], others, _DIGIT)
         if said == "wrong":
             return Verdict("wrong", str(each))
         if said == "unstable":

@@ -26,8 +26,8 @@ llvm::SmallVector<LateClone> lateClones(mlir::FunctionOpInterface step);
 std::vector<uint8_t> operatorsToRepeat(const StepGraph &graph);
 
 /// Makes \p graph's step, a func.func, run its operators in the order of
-/// \p runs (placement/Recompute.h): clones where one runs again, which later
-/// operators read. \p graph is of the step before.
+/// \p runs (Baechi/Placement/Recompute/Recompute.h): clones where one runs
+/// again, which later operators read. \p graph is of the step before.
 void repeatOperators(const StepGraph &graph, llvm::ArrayRef<int32_t> runs);
 
 } // namespace baechi

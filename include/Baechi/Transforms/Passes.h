@@ -76,12 +76,6 @@ std::unique_ptr<mlir::Pass> createPlanMemory(std::vector<ArenaReport> *arenas);
 std::unique_ptr<mlir::Pass> createPlace(const PlaceOptions &options,
                                         std::function<bool()> stopped);
 
-/// --baechi-place-and-plan that also fills in \p report, and can be stopped.
-std::unique_ptr<mlir::Pass>
-createPlaceAndPlan(const PlaceAndPlanOptions &options,
-                   PlaceAndPlanReport *report,
-                   std::function<bool()> stopped = {});
-
 /// What is wrong with \p placer for --baechi-place, which has no
 /// partitioner; empty if nothing is.
 std::string wrongPlacer(llvm::StringRef placer);

@@ -25,7 +25,7 @@ public:
   void note(ForeachOp op, const loops::Loop &loop);
   /// Notes what is to be checked beside the loops.
   void noteOthers();
-  /// Writes the checks of all that was noted. The loops of \p inBlocks have
+  /// Writes the checks of all that was noted. The loops of \p isInBlocks have
   /// sums of each block's own of what is kept, their last array.
   llvm::LogicalResult write(llvm::function_ref<bool(ForeachOp)> isInBlocks);
 

@@ -62,7 +62,7 @@ def lay_out(
 ) -> Layout:
     """Raises LoopError where the loop cannot run in blocks, and `fallback` is "refuse"."""
     order = np.lexsort(entries.keys[::-1]) if ordered else np.arange(len(entries))
-    why = _why_serial(analysis, body)
+    why = _why_serial(analysis)
     axes = [np.asarray(axis) for axis in analysis.native.axes]
     if why is None:
         counts = analysis.native.parts or [workers] * len(axes)
@@ -82,7 +82,7 @@ def lay_out(
     return _blocks(analysis, along, cuts, pieces, workers, order)
 
 
-def _why_serial(analysis: Analysis, body: Body) -> str | None:
+def _why_serial(analysis: Analysis) -> str | None:
     if analysis.scheme == "serial":
         return analysis.explanation
     if not analysis.native.axes:

@@ -9,6 +9,7 @@ also takes care of what changes in place and of results that share memory with i
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import dataclasses
@@ -384,15 +385,16 @@ def _key(inputs: Sequence[Any]) -> tuple:
     current = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), modes.key()
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     storages = [value.untyped_storage()._cdata for value in tensors]
-    shared = (
-        tuple(
-            (storages.index(storage), value.storage_offset())
-            for storage, value in zip(storages, tensors, strict=True)
-            if storages.count(storage) > 1
+    first: dict[int, int] = {}
+    owners = [first.setdefault(storage, number) for number, storage in enumerate(storages)]
+    shared: tuple = ()
+    if len(first) < len(storages):
+        counts = collections.Counter(owners)
+        shared = tuple(
+            (owner, value.storage_offset())
+            for owner, value in zip(owners, tensors, strict=True)
+            if counts[owner] > 1
         )
-        if len(set(storages)) < len(storages)
-        else ()
-    )
     return current, shared, tuple(map(_form, inputs))
 
 

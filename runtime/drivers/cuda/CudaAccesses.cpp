@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Needs nothing of a device: fuzz/WatchAccesses.cpp compares it with what
+// Needs nothing of a device: fuzz/accesses/Watch.cpp compares it with what
 // kernels do.
 //
 //===----------------------------------------------------------------------===//
