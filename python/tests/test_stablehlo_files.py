@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import baechi
 import needs
 from baechi.commands import import_model
 from baechi.compiling import tools
@@ -73,6 +74,60 @@ def test_a_file_computes_what_jax_does(form: str, tmp_path: pathlib.Path) -> Non
     expected = jax.tree.leaves(jax.jit(_step)(*arguments))
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
+
+
+@needs.tool("baechi-run")
+@pytest.mark.parametrize("direction", ["GE", "GT", "LE", "LT"])
+def test_gradients_of_pools_go_to_the_element_that_is_selected(
+    direction: str, tmp_path: pathlib.Path
+) -> None:
+    """Of equal ones and of NaN, too: as the specification (select_and_scatter) has it."""
+    draw = np.random.default_rng(3)
+    x = draw.integers(0, 2, (6, 8)).astype(np.float32)
+    x[4, 3], x[0, 6:] = np.nan, np.nan
+    source = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+    file, module = tmp_path / "pool.mlir", tmp_path / "linalg.mlir"
+    file.write_text(_POOL.replace("GE", direction))
+    assert import_model.main([str(file), "-o", str(module)]) == 0
+    holds = {"GE": np.greater_equal, "GT": np.greater, "LE": np.less_equal, "LT": np.less}
+    expected = np.zeros_like(x)
+    for row, column in np.ndindex(source.shape):
+        window = [(2 * row + i, 2 * column + j) for i, j in np.ndindex(2, 2)]
+        best = window[0]
+        for place in window[1:]:
+            best = best if holds[direction](x[best], x[place]) else place
+        expected[best] = source[row, column]
+    (found,) = _run(module, [x, source], tmp_path)
+    np.testing.assert_array_equal(found, expected)
+
+
+_POOL = """
+func.func public @main(%x: tensor<6x8xf32>, %source: tensor<3x4xf32>) -> tensor<6x8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.select_and_scatter"(%x, %source, %zero) <{
+      window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+  }, {
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+  }) : (tensor<6x8xf32>, tensor<3x4xf32>, tensor<f32>) -> tensor<6x8xf32>
+  return %0 : tensor<6x8xf32>
+}
+"""
+
+
+def test_exported_gradients_of_pools_are_jax_s() -> None:
+    def step(x: Any) -> Any:
+        pooled = lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "VALID")
+        return (pooled * jnp.arange(1.0, 13).reshape(3, 4)).sum()
+
+    x = np.maximum(np.random.default_rng(4).integers(-2, 2, (6, 8)), 0).astype(np.float32)
+    exported = jax.export.export(jax.jit(jax.grad(step)))(x)
+    ours = baechi.jit(exported.call, machine="host:1", costs="roofline", budget=0)(x)
+    np.testing.assert_array_equal(ours, exported.call(x))
 
 
 def test_names_and_updates_are_jax_s(tmp_path: pathlib.Path) -> None:

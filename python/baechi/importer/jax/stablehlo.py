@@ -225,6 +225,23 @@ def _barrier(operation):
 
 _MOVING = {stablehlo.ReshapeOp.OPERATION_NAME, stablehlo.TransposeOp.OPERATION_NAME}
 
+
+def _select_and_scatter(operation):
+    """The element that is selected stays where `select` holds of it and the next one. What
+    lowers it takes the next one where `select` holds of that and the element: of equal ones the
+    last instead of the first. So its function is the other's, turned around."""
+    select = operation.regions[0].blocks[0]
+    selected, following = select.arguments
+    turned = {selected: following, following: selected}
+    for inner in select.operations:
+        for number, operand in enumerate(inner.operands):
+            if operand in turned:
+                inner.operands[number] = turned[operand]
+    end = _terminator(select)
+    with ir.InsertionPoint(end), end.location:
+        end.operands[0] = stablehlo.NotOp(end.operands[0]).result
+
+
 _REWRITES = {
     stablehlo.ConcatenateOp.OPERATION_NAME: _concatenate,
     stablehlo.ConvertOp.OPERATION_NAME: _convert,
@@ -233,6 +250,7 @@ _REWRITES = {
     stablehlo.MulOp.OPERATION_NAME: _multiply,
     stablehlo.PadOp.OPERATION_NAME: _pad,
     stablehlo.ReduceOp.OPERATION_NAME: _reduce,
+    stablehlo.SelectAndScatterOp.OPERATION_NAME: _select_and_scatter,
     stablehlo.SliceOp.OPERATION_NAME: _slice,
     stablehlo.WhileOp.OPERATION_NAME: _while,
     stablehlo.CaseOp.OPERATION_NAME: _case,
