@@ -14,17 +14,64 @@
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace baechi;
 
-/// Whether a loop counts: by known steps that lead on.
+/// Whether a bound of a loop is a number, or follows from numbers and counters
+/// of loops around it: data would make the step as long as they please.
+static bool isTold(OpFoldResult bound) {
+  if (getConstantIntValue(bound))
+    return true;
+  SmallVector<Value> open{cast<Value>(bound)};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto around =
+          dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
+      std::optional<SmallVector<Value>> counters;
+      if (around)
+        counters = around.getLoopInductionVars();
+      if (!counters || !llvm::is_contained(*counters, argument))
+        return false;
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (!isPure(op) || op->getNumRegions() > 0 ||
+        llvm::any_of(op->getOperandTypes(), llvm::IsaPred<ShapedType>))
+      return false;
+    if (seen.insert(op).second)
+      llvm::append_range(open, op->getOperands());
+  }
+  return true;
+}
+
+/// Whether the last number that a loop counts is one.
+static bool overflows(OpFoldResult upper, OpFoldResult step) {
+  int64_t last = 0;
+  return llvm::AddOverflow(getConstantIntValue(upper).value_or(0),
+                           getConstantIntValue(step).value_or(0), last);
+}
+
+/// Whether a loop counts: by known steps that lead on, between bounds that no
+/// data tell.
 static bool isCounted(LoopLikeOpInterface loop) {
-  std::optional<SmallVector<OpFoldResult>> steps = loop.getLoopSteps();
-  return steps && llvm::all_of(*steps, [](OpFoldResult step) {
-           return getConstantIntValue(step).value_or(0) > 0;
-         });
+  std::optional<SmallVector<OpFoldResult>> steps = loop.getLoopSteps(),
+                                           lower = loop.getLoopLowerBounds(),
+                                           upper = loop.getLoopUpperBounds();
+  if (!steps || !lower || !upper ||
+      llvm::any_of(llvm::concat<OpFoldResult>(*lower, *upper),
+                   [](OpFoldResult bound) { return !isTold(bound); }))
+    return false;
+  return llvm::all_of(llvm::zip_equal(*upper, *steps), [](auto each) {
+    auto [end, step] = each;
+    return getConstantIntValue(step).value_or(0) > 0 && !overflows(end, step);
+  });
 }
 
 /// Whether the regions of \p op are run a bounded number of times.

@@ -155,3 +155,107 @@ module @unknown attributes {baechi.machine = #one} {
 }
 // CHECK-LABEL: module @unknown
 // CHECK-NOT: baechi.ends
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+
+// Bounds may follow from counters of loops around them, and from numbers.
+module @triangle attributes {baechi.machine = #one} {
+  func.func private @kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%y = %x) -> tensor<4xf32> {
+      %end = arith.addi %i, %c1 : index
+      %1 = scf.for %j = %i to %end step %c1 iter_args(%z = %y) -> tensor<4xf32> {
+        %2 = math.tanh %z : tensor<4xf32>
+        scf.yield %2 : tensor<4xf32>
+      }
+      scf.yield %1 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> tensor<4xf32> {
+    %0 = call @kernel(%x) {baechi.device = "a", baechi.start = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// CHECK-LABEL: module @triangle
+// CHECK: func.func private @step(
+// CHECK-SAME: attributes {baechi.ends}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+
+// Data may say any bound, also by what a loop carries.
+module @data attributes {baechi.machine = #one} {
+  func.func private @kernel(%x: tensor<4xf32>, %n: tensor<index>) -> tensor<4xf32> attributes {baechi.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %end = tensor.extract %n[] : tensor<index>
+    %0 = scf.for %i = %c0 to %end step %c1 iter_args(%y = %x) -> tensor<4xf32> {
+      %1 = math.tanh %y : tensor<4xf32>
+      scf.yield %1 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}, %n: tensor<index> {baechi.device = "a"}) -> tensor<4xf32> {
+    %0 = call @kernel(%x, %n) {baechi.device = "a", baechi.start = 0 : i64} : (tensor<4xf32>, tensor<index>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// CHECK-LABEL: module @data
+// CHECK-NOT: baechi.ends
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+
+module @carried attributes {baechi.machine = #one} {
+  func.func private @kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c40 = arith.constant 40 : index
+    %0:2 = scf.for %i = %c0 to %c40 step %c1 iter_args(%y = %x, %n = %c1) -> (tensor<4xf32>, index) {
+      %1 = scf.for %j = %c0 to %n step %c1 iter_args(%z = %y) -> tensor<4xf32> {
+        %3 = math.tanh %z : tensor<4xf32>
+        scf.yield %3 : tensor<4xf32>
+      }
+      %2 = arith.addi %n, %n : index
+      scf.yield %1, %2 : tensor<4xf32>, index
+    }
+    return %0#0 : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> tensor<4xf32> {
+    %0 = call @kernel(%x) {baechi.device = "a", baechi.start = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// CHECK-LABEL: module @carried
+// CHECK-NOT: baechi.ends
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+
+// The counter goes from 2^62 to -2^63, and on.
+module @overflows attributes {baechi.machine = #one} {
+  func.func private @kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel} {
+    %c0 = arith.constant 0 : index
+    %end = arith.constant 9223372036854775807 : index
+    %by = arith.constant 4611686018427387904 : index
+    %0 = scf.for %i = %c0 to %end step %by iter_args(%y = %x) -> tensor<4xf32> {
+      %1 = math.tanh %y : tensor<4xf32>
+      scf.yield %1 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> tensor<4xf32> {
+    %0 = call @kernel(%x) {baechi.device = "a", baechi.start = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// CHECK-LABEL: module @overflows
+// CHECK-NOT: baechi.ends

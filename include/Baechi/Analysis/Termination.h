@@ -12,9 +12,10 @@
 
 namespace baechi {
 
-/// Whether a call of \p function ends whatever it is given: its loops, and
-/// those of what it calls, count up to a bound, nothing calls itself, and all
-/// that is called is defined here. False where that is not known.
+/// Whether a call of \p function ends whatever it is given, in a time that does
+/// not depend on that: its loops, and those of what it calls, count up to a
+/// bound that no data tell, nothing calls itself, and all that is called is
+/// defined here. False where that is not known.
 bool surelyEnds(mlir::FunctionOpInterface function);
 
 } // namespace baechi
