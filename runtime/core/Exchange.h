@@ -264,7 +264,8 @@ public:
   void setHostCalls(HostCalls given) { hostCalls = given; }
   bool callsHost() const { return hostCalls.function != nullptr; }
   /// Between steps: the next ones read an argument where the caller has it,
-  /// until all are taken back.
+  /// until all are taken back. Where calls overlap, between two steps of the
+  /// device that asks for it, on its thread; null: in its place.
   void lendArgument(size_t argument, const void *memory) {
     lentArguments[argument] = memory;
   }
