@@ -77,10 +77,9 @@ baechi::simulateOverlap(const StepProgram &program,
   auto each = [](int64_t ofMore, int64_t ofFew) {
     return (ofMore - ofFew) / (more - few);
   };
-  return SimulatedPeriod{
-      each(last->makespanNs, first->makespanNs),
-      {each(last->links.usedNs, first->links.usedNs),
-       each(last->links.waitedNs, first->links.waitedNs)}};
+  return SimulatedPeriod{each(last->makespanNs, first->makespanNs),
+                         {each(last->links.usedNs, first->links.usedNs),
+                          each(last->links.waitedNs, first->links.waitedNs)}};
 }
 
 std::optional<int64_t>
