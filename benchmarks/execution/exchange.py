@@ -13,12 +13,14 @@ overlap: measured, the least of several turns in which the orders follow each ot
 by the runtime's rules, in brackets. "start" sends parameters at the step's start, in the plan's
 order; the others carry them into the next step (--exchange). The bound is the longer of the busiest
 device's computing, as predicted, and of the bytes that the busiest link moves; no order is faster.
-"gain" is fifo's period over p3's, measured and simulated. All is of a simulated network. Every
-run's outputs equal the single device's bit for bit, or it fails.
+"gain" is fifo's period over p3's, measured and simulated, "links" what p3's links move of what they
+could while messages wait for them, in the fastest turn and simulated. All is of a simulated
+network. Every run's outputs equal the single device's bit for bit, or it fails.
 """
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import socket
@@ -102,11 +104,13 @@ def bound(report, megabytes):
 
 
 def row(args, folder, megabytes):
-    least, simulated, last = {}, {}, None
+    least, simulated, links, last = {}, {}, None, None
     for turn in range(args.turns):
         for order in ORDERS:
             report = run(args, folder, megabytes, order, check=turn == 0)
             period = report["measured_step_ns"]
+            if order == "p3" and period < least.get(order, math.inf):
+                links = report["links"]
             least[order] = min(least.get(order, period), period)
             if order != "start":
                 simulated[order] = report["predicted_step_ns"]
@@ -117,7 +121,9 @@ def row(args, folder, megabytes):
     cells += [f"{least[o] / 1e6:.1f} ({simulated[o] / 1e6:.1f})" for o in ORDERS[1:]]
     limit = bound(last, megabytes)
     cells += [f"{limit / 1e6:.1f}", f"{least['p3'] / limit:.2f} ({simulated['p3'] / limit:.2f})"]
-    return f"| {megabytes} | {' | '.join(cells)} | {gain:+.0%} ({promised:+.0%}) |"
+    cells.append(f"{gain:+.1%} ({promised:+.1%})")
+    cells.append(f"{links['used_percent']:.1f} % ({links['predicted_used_percent']:.1f} %)")
+    return f"| {megabytes} | {' | '.join(cells)} |"
 
 
 def main():
@@ -132,7 +138,7 @@ def main():
     parser.add_argument("--slice-bytes", type=int)
     parser.add_argument("--ranks", type=int, choices=(1, 2), default=1)
     args = parser.parse_args()
-    header = ["MB/s", *ORDERS, "bound", "p3 / bound", "gain"]
+    header = ["MB/s", *ORDERS, "bound", "p3 / bound", "gain", "links"]
     print(f"| {' | '.join(header)} |", "|" + "---|" * len(header), sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for megabytes in args.megabytes:

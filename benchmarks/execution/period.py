@@ -12,8 +12,8 @@ whose links take 20 us and so many megabytes a second each way (a simulated netw
 devices' own copies). Both plans and one device take turns in one process; milliseconds are from one
 call to the next, the median over the rounds of all calls of a round, in brackets as predicted.
 Results of all are compared bit for bit, and with JAX's. With --donate each call is given the
-weights that the last one returned, which stay on their devices; else a call that overlaps copies
-them. The gain is the plan for one call over the plan for the period, in the same round.
+weights that the last one returned, which stay on their devices; else their devices read them where
+JAX has them. The gain is the plan for one call over the plan for the period, in the same round.
 """
 
 import argparse

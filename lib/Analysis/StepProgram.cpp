@@ -205,6 +205,7 @@ private:
     } else if (link && hasNetwork && isHost(channel.from) &&
                isHost(channel.to)) {
       carry(channel);
+      channel.latencyNs = link->latencyNs;
       cut(message, *link);
     }
   }

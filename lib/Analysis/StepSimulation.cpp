@@ -24,6 +24,7 @@ constexpr int64_t unknown = -1;
 
 struct Slot {
   bool sent = false, received = false;
+  int64_t readyAt = unknown; ///< of what a simulated link moves
   /// When its copy ends, or it is given back; unknown while nobody has begun.
   int64_t doneAt = unknown;
 };
@@ -83,6 +84,7 @@ public:
       if (device.next < instructions.size())
         return std::nullopt;
     step.makespanNs += costs.startNs(several);
+    addWaits();
     return std::move(step);
   }
 
@@ -196,6 +198,7 @@ private:
       wake(sends ? queue.to : queue.from, now);
     } else if (slot.sent && slot.received) {
       const auto &message = queue.messages[instruction.seq];
+      slot.readyAt = now;
       bool isOrdered = program.hasExchange;
       waiting.push_back({isOrdered ? message.step : 0,
                          isOrdered ? message.priority : message.plannedNs,
@@ -238,10 +241,27 @@ private:
         return true;
       }
       slots[number][seq].doneAt = end;
+      for (int32_t lane : queue.lanes) {
+        step.links.usedNs += info.copyNs - queue.latencyNs;
+        waits[lane].emplace_back(slots[number][seq].readyAt, end);
+      }
       wake(queue.from, end);
       wake(queue.to, end);
       return true;
     });
+  }
+
+  /// Of each lane, the time in which anything waited for it.
+  void addWaits() {
+    for (auto &[lane, spans] : waits) {
+      llvm::sort(spans);
+      int64_t counted = 0;
+      for (auto [from, to] : spans) {
+        step.links.waitedNs +=
+            std::max<int64_t>(0, to - std::max(from, counted));
+        counted = std::max(counted, to);
+      }
+    }
   }
 
   /// A device that waits looks again: something was offered or copied.
@@ -333,6 +353,8 @@ private:
   std::vector<Waiting> waiting;
   std::vector<std::pair<int64_t, Waiting>> moving;
   llvm::DenseMap<int32_t, int64_t> freeAt;
+  /// Of each lane: when messages were ready, and had arrived.
+  llvm::DenseMap<int32_t, std::vector<std::pair<int64_t, int64_t>>> waits;
   /// Of each queue: all messages before this one are copied.
   std::vector<size_t> firstOpen;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
@@ -364,71 +386,6 @@ int64_t baechi::leastOnOneGpuNs(const StepProgram &program) {
   for (const GpuOperator &op : program.ofGpus)
     ns += double(op.ns) * shareOfGpu(op);
   return int64_t(ns);
-}
-
-StepProgram baechi::unrolled(const StepProgram &program, int steps) {
-  StepProgram all = program;
-  all.devices.assign(program.devices.size(), {});
-  for (StepProgram::Queue &queue : all.queues) {
-    auto once = queue.messages;
-    for (int step = 1; step < steps; ++step) {
-      for (auto &message : once)
-        message.step = step;
-      queue.messages.insert(queue.messages.end(), once.begin(), once.end());
-    }
-  }
-  auto messageOf = [&](const Instruction &i) -> const auto & {
-    return program.queues[i.queue].messages[i.seq];
-  };
-  for (auto [number, instructions] : llvm::enumerate(program.devices))
-    for (int step = 0; step < steps; ++step) {
-      auto add = [&](Instruction instruction, int of) {
-        if (instruction.kind != Kind::Operator &&
-            instruction.kind != Kind::LocalCopy)
-          instruction.seq +=
-              of * int32_t(program.queues[instruction.queue].messages.size());
-        all.devices[number].push_back(instruction);
-      };
-      for (const Instruction &instruction : instructions) {
-        bool isAwait = instruction.kind == Kind::AwaitSend ||
-                       instruction.kind == Kind::AwaitRecv;
-        bool isCarried = isAwait && messageOf(instruction).carried;
-        if (!isCarried) {
-          add(instruction, step);
-        } else if (instruction.ofLastStep && step > 0) {
-          Instruction await = instruction;
-          await.ofLastStep = false;
-          add(await, step - 1);
-        } else if (!instruction.ofLastStep && step + 1 == steps) {
-          add(instruction, step);
-        }
-      }
-      // A device leaves a step when its messages are delivered.
-      for (auto [queue, entry] : llvm::enumerate(program.queues))
-        for (auto [seq, message] : llvm::enumerate(entry.messages)) {
-          bool sends = size_t(entry.from) == number;
-          if (message.carried || (!sends && size_t(entry.to) != number) ||
-              (message.lent && !sends))
-            continue;
-          add({sends ? Kind::AwaitSend : Kind::AwaitRecv, 0, int32_t(queue),
-               int32_t(seq)},
-              step);
-        }
-    }
-  return all;
-}
-
-std::optional<int64_t>
-baechi::simulatePeriod(const StepProgram &program,
-                       const placement::RuntimeCosts &costs) {
-  constexpr int few = 3, more = 7;
-  std::optional<SimulatedStep> first =
-                                   simulateStep(unrolled(program, few), costs),
-                               last =
-                                   simulateStep(unrolled(program, more), costs);
-  if (!first || !last)
-    return std::nullopt;
-  return (last->makespanNs - first->makespanNs) / (more - few);
 }
 
 std::optional<SimulatedStep>

@@ -109,6 +109,13 @@ void Execution::noteBytes() {
   }
 }
 
+void Execution::noteLinks() {
+  for (const runtime::LaneRecord &lane : session->timeline().lanes) {
+    sums.links.usedNs += lane.usedNs;
+    sums.links.waitedNs += lane.waitedNs;
+  }
+}
+
 llvm::Expected<std::vector<float>>
 Execution::stepsOverlapped(int64_t count, bool counted,
                            std::optional<size_t> loss) {
@@ -128,6 +135,7 @@ Execution::stepsOverlapped(int64_t count, bool counted,
   sums.wallNs.push_back(fastestStep.wallNs);
   for (auto [sum, device] : llvm::zip(sums.busyNs, timeline.devices))
     sum += device.busyNs;
+  noteLinks();
   return losses;
 }
 
@@ -151,6 +159,7 @@ llvm::Error Execution::step(bool counted) {
     fastestStep.wallNs = timeline.devices.front().busyNs;
   for (auto [sum, device] : llvm::zip(sums.busyNs, timeline.devices))
     sum += device.busyNs;
+  noteLinks();
   return llvm::Error::success();
 }
 

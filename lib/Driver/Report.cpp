@@ -40,6 +40,11 @@ static double plannedBusyNs(const runtime::DeviceInfo &device) {
   return sum;
 }
 
+/// Of the time in which messages waited for simulated links.
+static double usedPercent(const runtime::LaneRecord &links) {
+  return percent(links.usedNs, links.waitedNs);
+}
+
 double RunReport::predictedNs() const {
   if (overlapped > 0 && program.predicted.periodNs > 0)
     return program.predicted.periodNs;
@@ -186,6 +191,13 @@ void RunReport::print(llvm::raw_ostream &os) const {
          << " to " << program.devices[queue.to].name
          << format(" %.1f us and %.0f bytes a us\n",
                    queue.link->latencyNs / 1e3, double(queue.link->bytesPerUs));
+  if (measured.links.waitedNs > 0) {
+    os << format("           links used %.1f %% while messages waited",
+                 usedPercent(measured.links));
+    if (predicted.links.waitedNs > 0)
+      os << format(", simulated %.1f %%", usedPercent(predicted.links));
+    os << "\n";
+  }
   os << "\ndevice     operators   busy %  planned   peak memory            "
         "limit"
         "       parameters   sent a step    of it lent\n";
@@ -321,6 +333,13 @@ json::Object RunReport::toJson() const {
       {"furthest_operators", std::move(furthest)},
       {"fastest_step", stepToJson(*this)},
       {"losses", json::Array(llvm::map_range(losses, number))}};
+  if (measured.links.waitedNs > 0)
+    report["links"] =
+        json::Object{{"used_percent", usedPercent(measured.links)},
+                     {"predicted_used_percent",
+                      program.predicted.links.waitedNs > 0
+                          ? json::Value(usedPercent(program.predicted.links))
+                          : json::Value(nullptr)}};
   if (pieces)
     report["pieces"] = pieces->toJson();
   if (roofline) {

@@ -69,7 +69,15 @@ class StepQueue:
     def release(self) -> None: ...
 
 def step_queue(
-    call: int, wall_ns: int, error: int, step: int, overlap: int = 0, devices: int = 1
+    call: int,
+    wall_ns: int,
+    error: int,
+    step: int,
+    lending: int = 0,
+    usable: int = 0,
+    overlap: int = 0,
+    overlap_lending: int = 0,
+    devices: int = 1,
 ) -> StepQueue: ...
 
 class AwaitedBuffer:

@@ -68,7 +68,7 @@ void baechi::python::definePendingCall(nb::module_ &m) {
       "step_queue",
       [](uintptr_t call, uintptr_t wallNs, uintptr_t error, uintptr_t step,
          uintptr_t lending, uintptr_t usable, uintptr_t overlap,
-         size_t devices) {
+         uintptr_t overlapLending, size_t devices) {
         return StepQueue::create(
             {reinterpret_cast<decltype(OpenedStep::call)>(call),
              reinterpret_cast<decltype(OpenedStep::wallNs)>(wallNs),
@@ -77,12 +77,14 @@ void baechi::python::definePendingCall(nb::module_ &m) {
              reinterpret_cast<decltype(OpenedStep::lending)>(lending),
              reinterpret_cast<decltype(OpenedStep::usable)>(usable),
              reinterpret_cast<decltype(OpenedStep::overlap)>(overlap),
+             reinterpret_cast<decltype(OpenedStep::overlapLending)>(
+                 overlapLending),
              devices});
       },
       "call"_a, "wall_ns"_a, "error"_a, "step"_a, "lending"_a = 0,
-      "usable"_a = 0, "overlap"_a = 0, "devices"_a = 1,
-      "lending, usable: 0 where arguments are copied. overlap: 0 where calls "
-      "run one by one.");
+      "usable"_a = 0, "overlap"_a = 0, "overlap_lending"_a = 0, "devices"_a = 1,
+      "lending, usable, overlap_lending: 0 where arguments are copied. "
+      "overlap: 0 where calls run one by one.");
   nb::class_<PendingCall>(m, "PendingCall")
       .def("wait", &PendingCall::wait)
       .def_prop_ro("has_ended", &PendingCall::hasEnded)

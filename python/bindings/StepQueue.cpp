@@ -28,8 +28,15 @@ int OpenedStep::run(QueuedCall &places) const {
                    ? lending(step, places.arguments.data(), places.lent.data(),
                              places.results.data())
                    : call(step, places.arguments.data(), places.results.data());
-  places.isLeftBehind = failed && usable && usable(step) == 0;
+  places.isLeftBehind = failed && isLeftBehind();
   return failed;
+}
+
+int OpenedStep::runOverlapped(int64_t first, const CallGiver &giver,
+                              const unsigned char *(*lent)(void *, int64_t),
+                              int64_t &failed) const {
+  return overlapLending ? overlapLending(step, first, &giver, lent, &failed)
+                        : overlap(step, first, &giver, &failed);
 }
 
 std::shared_ptr<StepQueue> StepQueue::create(const OpenedStep &opened) {
@@ -156,8 +163,12 @@ void StepQueue::runOverlapped(std::unique_lock<std::mutex> &lock) {
       [](void *self, int64_t) { static_cast<StepQueue *>(self)->ended(); }};
   int64_t first = firstNumber, failed = -1;
   lock.unlock();
-  bool isWrong = opened.overlap(opened.step, first, &giver, &failed) != 0;
+  auto lent = [](void *self, int64_t number) {
+    return static_cast<const StepQueue *>(self)->lentOf(number);
+  };
+  bool isWrong = opened.runOverlapped(first, giver, lent, failed) != 0;
   std::string text = isWrong ? opened.error(opened.step) : "";
+  bool isLeftBehind = isWrong && opened.isLeftBehind();
   lock.lock();
   if (!isWrong)
     return;
@@ -169,6 +180,7 @@ void StepQueue::runOverlapped(std::unique_lock<std::mutex> &lock) {
                                : "it overlapped call " +
                                      std::to_string(failed + 1) +
                                      ", which failed: " + text;
+    calls.front()->isLeftBehind = isLeftBehind;
     dropFirst(State::Failed);
   }
   // What is left takes nothing of these, or is not run.
@@ -207,6 +219,12 @@ int StepQueue::next(int64_t number, const void *const **arguments,
     if (changed.wait_until(lock, end) == std::cv_status::timeout)
       return later;
   }
+}
+
+/// On a device's thread, of a call that it was given.
+const unsigned char *StepQueue::lentOf(int64_t number) const {
+  std::lock_guard lock(mutex);
+  return calls[static_cast<size_t>(number - firstNumber)]->lent.data();
 }
 
 /// On a device's thread: the first call has ended on all.

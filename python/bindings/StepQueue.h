@@ -57,11 +57,21 @@ struct OpenedStep {
   /// As baechi_step_overlap (Baechi/Runtime/StepLibrary.h); null: calls run one
   /// by one.
   int (*overlap)(void *, int64_t, const CallGiver *, int64_t *) = nullptr;
+  /// As baechi_step_overlap_lending; null: they are copied where calls overlap.
+  int (*overlapLending)(void *, int64_t, const CallGiver *,
+                        const unsigned char *(*lent)(void *, int64_t),
+                        int64_t *) = nullptr;
   /// Of the step's program: so many calls may be under way.
   size_t devices = 1;
 
   /// One call, with these places; as baechi_step_call.
   int run(QueuedCall &call) const;
+  /// As baechi_step_overlap; \p lent as for `overlapLending`.
+  int runOverlapped(int64_t first, const CallGiver &giver,
+                    const unsigned char *(*lent)(void *, int64_t),
+                    int64_t &failed) const;
+  /// Whether a device may still read what a call that has failed lent.
+  bool isLeftBehind() const { return usable && usable(step) == 0; }
 };
 
 /// A call of a step. Who gave it keeps the memory that its places are of until
@@ -134,6 +144,7 @@ private:
   void runOverlapped(std::unique_lock<std::mutex> &lock);
   int next(int64_t number, const void *const **arguments,
            void *const **results);
+  const unsigned char *lentOf(int64_t number) const;
   void ended();
   void dropFirst(QueuedCall::State state);
   size_t mostCalls() const { return opened.overlap ? opened.devices + 1 : 2; }

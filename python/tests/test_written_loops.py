@@ -18,6 +18,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import baechi
+from baechi.importer.jax import lockstep
 from written_steps import STEPS, Step, abstract_mesh, run
 from written_training import REPLICAS
 
@@ -33,8 +34,21 @@ def test_turns_of_a_short_loop_are_the_replicas_own() -> None:
     """And those of a long one, with a collective in it, are on one device."""
     short, long = (_compiled(STEPS[name], machine="host:4") for name in ("turns", "many turns"))
     run(STEPS["turns"], short)
-    with pytest.warns(UserWarning, match="operators, of at most 16,384, unless unroll=True asks"):
+    with pytest.warns(
+        UserWarning, match="operators, of at most 16,384, unless unroll=True"
+    ) as told:
         run(STEPS["many turns"], long)
+    found = re.search(
+        r"let a call do at most (\d+) of its 240 turns, or exchange", str(told[0].message)
+    )
+    assert found, told[0].message
+    # So many are written turn by turn, and one more is not.
+    for turns in (int(found[1]), int(found[1]) + 1):
+        many = STEPS["many turns"]
+        args = many.args[0], *(np.resize(x, (turns, *x.shape[1:])) for x in many.args[1:])
+        (mapped,) = jax.make_jaxpr(many.make(abstract_mesh(many.axes)))(*args).eqns
+        scans = [eqn for eqn in mapped.params["jaxpr"].eqns if eqn.primitive.name == "scan"]
+        assert lockstep.is_short(scans[0], REPLICAS) == (turns == int(found[1]))
     of_turns = {
         turn: {d for op, d in short.placement.items() if f"turn{turn}/" in op and "dot" in op}
         for turn in range(3)

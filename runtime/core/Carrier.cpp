@@ -29,18 +29,15 @@ bool Carrier::isNeeded(const Program &program) {
 Carrier::Carrier(const Program &program, Exchange &exchange)
     : program(program), exchange(exchange) {
   size_t messages = 0;
-  int32_t lanes = 0;
   for (const QueueInfo &queue : program.queues) {
     messages += queue.messages.size();
     steps.emplace_back(queue.messages.size());
-    if (queue.link)
-      for (int32_t lane : queue.link->lanes)
-        lanes = std::max(lanes, lane + 1);
   }
   // So that an offer allocates nothing; of two steps, where they overlap.
   waiting.reserve(2 * messages);
   moving.reserve(2 * messages);
-  freeNs.resize(size_t(lanes));
+  freeNs.resize(exchange.lanes().size());
+  backlogs.resize(exchange.lanes().size());
   thread = std::thread([this] { work(); });
 }
 
@@ -61,6 +58,9 @@ void Carrier::offered(int32_t queue, int32_t seq, bool odd) {
     int64_t step = steps[size_t(queue)][size_t(seq)]++;
     waiting.push_back(
         {step, now, message.startNs, message.priority, queue, seq, odd});
+    for (int32_t lane : program.queues[size_t(queue)].link->lanes)
+      if (Backlog &backlog = backlogs[size_t(lane)]; ++backlog.messages == 1)
+        backlog.sinceNs = now;
     // Else the thread looks when what has its lanes has arrived.
     if (!moving.empty() && beginOf(waiting.back()) > now)
       return;
@@ -73,6 +73,7 @@ void Carrier::drop() {
   waiting.clear();
   moving.clear();
   std::fill(freeNs.begin(), freeNs.end(), 0);
+  std::fill(backlogs.begin(), backlogs.end(), Backlog());
   for (std::vector<int64_t> &ofQueue : steps)
     std::fill(ofQueue.begin(), ofQueue.end(), 0);
   isDropped = true;
@@ -174,15 +175,32 @@ bool Carrier::deliver(std::unique_lock<std::mutex> &lock, int64_t now) {
                 static_cast<const char *>(slot.source) + before, size_t(bytes));
   message.movedBytes += bytes;
   bool isWhole = message.movedBytes == slot.bytes;
-  if (isWhole)
+  // Before others know of it, who may look at the lanes then.
+  if (isWhole) {
+    noteArrival(message);
     exchange.arrive(message.queue, message.seq, message.odd,
                     {message.firstNs, message.endNs});
+  }
   lock.lock();
   isCopying = false;
   if (!isWhole && !isDropped)
     waiting.push_back(message);
   changed.notify_all();
   return true;
+}
+
+/// All of it.
+void Carrier::noteArrival(const Message &message) {
+  const SimulatedLink &link = *program.queues[size_t(message.queue)].link;
+  std::lock_guard<std::mutex> guard(mutex);
+  int64_t now = exchange.elapsedNs();
+  for (int32_t lane : link.lanes) {
+    LaneRecord &record = exchange.lanes()[size_t(lane)];
+    record.usedNs += link.transferNs(message.movedBytes) - link.latencyNs;
+    Backlog &backlog = backlogs[size_t(lane)];
+    if (!isDropped && --backlog.messages == 0)
+      record.waitedNs += now - backlog.sinceNs;
+  }
 }
 
 int64_t Carrier::nextNs() const {

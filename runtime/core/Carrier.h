@@ -86,6 +86,7 @@ private:
   /// Delivers a message or slice that has arrived by \p now; gives up \p lock
   /// while it copies.
   bool deliver(std::unique_lock<std::mutex> &lock, int64_t now);
+  void noteArrival(const Message &message);
   int64_t nextNs() const;
 
   const Program &program;
@@ -98,6 +99,13 @@ private:
   std::vector<std::vector<int64_t>> steps;
   /// When each lane is free again, ns since the step's start.
   std::vector<int64_t> freeNs;
+  /// Of each lane, how many messages are ready and have not arrived, and since
+  /// when there are any.
+  struct Backlog {
+    int64_t messages = 0;
+    int64_t sinceNs = 0;
+  };
+  std::vector<Backlog> backlogs;
   bool isCopying = false;
   bool isDropped = false; ///< while what is copied is waited for
   bool isEnding = false;

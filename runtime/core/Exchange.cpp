@@ -51,6 +51,9 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
       if (queue.messages[seq].carried)
         carried.emplace_back(int32_t(queues.size() - 1), int32_t(seq));
     }
+    if (queue.link)
+      for (int32_t lane : queue.link->lanes)
+        laneRecords.resize(std::max(laneRecords.size(), size_t(lane) + 1));
   }
   for (size_t i = 0; i < program.devices.size(); ++i)
     contexts.push_back(std::make_unique<baechi_context>(

@@ -264,7 +264,8 @@ public:
   void setHostCalls(HostCalls given) { hostCalls = given; }
   bool callsHost() const { return hostCalls.function != nullptr; }
   /// Between steps: the next ones read an argument where the caller has it,
-  /// until all are taken back.
+  /// until all are taken back. Where calls overlap, between two steps of the
+  /// device that asks for it, on its thread; null: in its place.
   void lendArgument(size_t argument, const void *memory) {
     lentArguments[argument] = memory;
   }
@@ -334,6 +335,9 @@ public:
   bool injected(Call call) const { return faults && faults->fails(call); }
 
   const std::vector<Channel> &channels() const { return queues; }
+  /// Of this process's links since the last reset, by who moves messages over
+  /// them: complete for those that have arrived.
+  std::vector<LaneRecord> &lanes() { return laneRecords; }
   baechi_context &context(size_t device) { return *contexts[device]; }
 
 private:
@@ -380,6 +384,7 @@ private:
   Relay *carrier = nullptr;
   HostCalls hostCalls;
   std::vector<const void *> lentArguments;
+  std::vector<LaneRecord> laneRecords;
   std::vector<bool> elsewhere;
   /// How many of them.
   std::atomic<int64_t> bringing{0};

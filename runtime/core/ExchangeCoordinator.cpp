@@ -60,6 +60,7 @@ void Exchange::reset(int64_t first) {
     context->place.store(baechi_context::nowhere, std::memory_order_relaxed);
     context->finished.store(context->idle, std::memory_order_relaxed);
   }
+  std::fill(laneRecords.begin(), laneRecords.end(), LaneRecord());
   bringing.store(0, std::memory_order_relaxed);
   failed.store(nobody, std::memory_order_relaxed);
   epoch = Clock::now();

@@ -151,6 +151,8 @@ Program readProgram(const Cursor &root) {
     program.predicted = {optionalNatural(*predicted, "makespan_ns"),
                          optionalNatural(*predicted, "step_ns"),
                          optionalNatural(*predicted, "period_ns"),
+                         {optionalNatural(*predicted, "links_used_ns"),
+                          optionalNatural(*predicted, "links_waited_ns")},
                          optionalNatural(*predicted, "lower_bound_ns"),
                          optionalString(*predicted, "placer"),
                          optionalString(*predicted, "winner")};

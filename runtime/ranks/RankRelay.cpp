@@ -57,10 +57,10 @@ RankRelay::RankRelay(std::shared_ptr<Ranks> given, const Program &program,
   active.reserve(messages.size());
   held.reserve(messages.size());
 
-  // Begin and end of each operator, and of this rank's end of each copy; then
-  // when the step began.
+  // When the step began; then begin and end of each operator, and of this
+  // rank's end of each copy, and the lanes.
   auto timesOf = [&](int32_t rank) {
-    size_t count = 1;
+    size_t count = 1 + 2 * exchange.lanes().size();
     for (size_t i = 0; i < owners.size(); ++i)
       if (owners[i] == rank)
         count += 2 * program.devices[i].operators.size();

@@ -37,6 +37,10 @@ void RankRelay::collectTimes() {
         add(channel.mover && !channel.mover->copiesAtOnce()
                 ? channel.mover->timeOf(int32_t(seq))
                 : Interval(channel.slots[seq].copy));
+  for (const LaneRecord &lane : exchange.lanes()) {
+    *at++ = lane.usedNs;
+    *at++ = lane.waitedNs;
+  }
 }
 
 void RankRelay::addTimes(Timeline &timeline) const {
@@ -85,6 +89,11 @@ void RankRelay::addTimes(Timeline &timeline) const {
         copy.byReceiver = true;
         copy.endNs = std::max(copy.beginNs, copy.endNs);
       }
+    }
+    // Each process's links have lanes of their own.
+    for (LaneRecord &lane : timeline.lanes) {
+      lane.usedNs += *at++;
+      lane.waitedNs += *at++;
     }
   }
 }

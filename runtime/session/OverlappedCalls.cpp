@@ -20,10 +20,19 @@ const char *OverlappedCalls::copyIn(SessionState &state, size_t device,
   for (size_t i = 0; i < program.arguments.size(); ++i) {
     const ArgumentInfo &argument = program.arguments[i];
     bool isMine = argument.lendable && size_t(argument.device) == device;
+    // No other device asks where it lies.
+    if (isMine)
+      state.exchange.lendArgument(i, nullptr);
     if (!places.arguments[i]) {
       if (isMine && state.missing[i])
         return "an argument has no value: a call before read it where its "
                "caller had it; give it with this call";
+      continue;
+    }
+    if (isMine && places.lent && places.lent[i] &&
+        isReadThere(state, argument, places.arguments[i])) {
+      state.exchange.lendArgument(i, places.arguments[i]);
+      state.missing[i] = true;
       continue;
     }
     if (!writeOwnParts(state, device, argument,
@@ -170,6 +179,7 @@ Error Session::Implementation::runCalls(std::shared_ptr<OverlappedCalls> given,
   if (usable) {
     state->calls.reset();
     exchange.setOverlapped(false);
+    exchange.takeArgumentsBack();
   }
   return error;
 }

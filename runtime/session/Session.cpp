@@ -266,6 +266,7 @@ void Session::Implementation::awaitMovers() {
 void Session::Implementation::record() {
   Exchange &exchange = state->exchange;
   timeline.wallNs = exchange.elapsedNs();
+  timeline.lanes = exchange.lanes();
   for (size_t i = 0; i < timeline.devices.size(); ++i) {
     DeviceRecord &device = timeline.devices[i];
     device.busyNs = device.bytesSent = device.bytesLent = 0;

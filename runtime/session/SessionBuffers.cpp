@@ -175,9 +175,9 @@ Error Session::setArgument(size_t index, const void *data, size_t bytes) {
   return Error();
 }
 
-/// Whether a host device reads an argument where the caller has it.
-static bool isReadThere(const SessionState &state, const ArgumentInfo &argument,
-                        const void *memory) {
+bool baechi::runtime::isReadThere(const SessionState &state,
+                                  const ArgumentInfo &argument,
+                                  const void *memory) {
   // What kernels expect of the place of every tensor.
   constexpr uintptr_t alignment = 64;
   return argument.lendable && !state.isElsewhere(size_t(argument.device)) &&

@@ -198,6 +198,11 @@ bool writeOwnParts(const SessionState &state, size_t device,
 bool readOwnParts(const SessionState &state, size_t device,
                   const BufferInfo &buffer, char *values);
 
+/// Whether a host device reads an argument that is lent where the caller has
+/// it; else it is copied.
+bool isReadThere(const SessionState &state, const ArgumentInfo &argument,
+                 const void *memory);
+
 /// A device's part of one step; false when it was aborted or failed.
 bool runStep(SessionState &state, size_t device);
 

@@ -151,24 +151,35 @@ namespace {
 /// Calls as a program in C gives them.
 class GivenCalls final : public CallSource {
 public:
-  explicit GivenCalls(const baechi_step_calls &calls) : calls(calls) {}
+  using Lent = const unsigned char *(*)(void *user, int64_t call);
+
+  GivenCalls(const baechi_step_calls &calls, Lent lent)
+      : calls(calls), lent(lent) {}
 
   Next next(int64_t call, Places &places) override {
     int answer =
         calls.next(calls.user, call, &places.arguments, &places.results);
+    places.lent = answer > 0 && lent ? lent(calls.user, call) : nullptr;
     return answer > 0 ? Next::Call : answer < 0 ? Next::Later : Next::End;
   }
   void ended(int64_t call) override { calls.ended(calls.user, call); }
 
 private:
   const baechi_step_calls calls;
+  const Lent lent;
 };
 } // namespace
 
 int baechi_step_overlap(baechi_step *step, int64_t first,
                         const baechi_step_calls *calls, int64_t *failed) {
+  return baechi_step_overlap_lending(step, first, calls, nullptr, failed);
+}
+
+int baechi_step_overlap_lending(
+    baechi_step *step, int64_t first, const baechi_step_calls *calls,
+    const unsigned char *(*lent)(void *user, int64_t call), int64_t *failed) {
   return access(step, nullptr, 0, [&] {
-    GivenCalls given(*calls);
+    GivenCalls given(*calls, lent);
     return step->session->overlapCalls(first, given, failed);
   });
 }

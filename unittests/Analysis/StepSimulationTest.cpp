@@ -147,6 +147,55 @@ TEST(StepSimulation, DevicesThatOutnumberCoresTakeTurns) {
   EXPECT_EQ(step.operators[2][0].end, 2000);
 }
 
+/// A latency of 100 ns, and 900 of bytes.
+StepProgram overALink(std::vector<Instruction> sender,
+                      std::vector<Instruction> receiver, size_t messages) {
+  StepProgram linked =
+      program(std::move(sender), std::move(receiver),
+              std::vector<StepProgram::Queue::Message>(messages, {4096, 1000}));
+  for (StepProgram::Queue::Message &message : linked.queues[0].messages)
+    message.firstSliceNs = message.copyNs;
+  linked.queues[0].isCarried = true;
+  linked.queues[0].lanes = {0};
+  linked.queues[0].latencyNs = 100;
+  return linked;
+}
+
+TEST(StepSimulation, LinksAreUsedWhileMessagesWait) {
+  std::vector<Instruction> receiver = {
+      message(Kind::Recv, 0), message(Kind::Recv, 1),
+      message(Kind::AwaitRecv, 0), message(Kind::AwaitRecv, 1)};
+  SimulatedStep backlog = simulate(
+      overALink({message(Kind::Send, 0), message(Kind::Send, 1)}, receiver, 2));
+  EXPECT_EQ(2000, backlog.makespanNs);
+  EXPECT_EQ(1800, backlog.links.usedNs);
+  EXPECT_EQ(2000, backlog.links.waitedNs);
+  // Nothing waits from 1000 to 3000.
+  SimulatedStep rest = simulate(
+      overALink({message(Kind::Send, 0), compute(3000), message(Kind::Send, 1)},
+                receiver, 2));
+  EXPECT_EQ(4000, rest.makespanNs);
+  EXPECT_EQ(1800, rest.links.usedNs);
+  EXPECT_EQ(2000, rest.links.waitedNs);
+  // Each lane that a message takes waits for it.
+  StepProgram duplex =
+      overALink({message(Kind::Send, 0), message(Kind::Send, 1)}, receiver, 2);
+  duplex.queues[0].lanes = {0, 3};
+  EXPECT_EQ(4000, simulate(duplex).links.waitedNs);
+}
+
+TEST(StepSimulation, LinksAreUsedInStepsThatOverlap) {
+  std::optional<SimulatedPeriod> period = simulateOverlap(
+      overALink({compute(500), message(Kind::Send)},
+                {message(Kind::Recv), message(Kind::AwaitRecv)}, 1),
+      {});
+  ASSERT_TRUE(period);
+  // The sender leaves its step when the message has arrived.
+  EXPECT_EQ(1500, period->ns);
+  EXPECT_EQ(900, period->links.usedNs);
+  EXPECT_EQ(1000, period->links.waitedNs);
+}
+
 TEST(StepSimulation, AStepThatHangsHasNoTime) {
   EXPECT_FALSE(simulateStep(
       program({}, {message(Kind::Recv), message(Kind::AwaitRecv)}, {{64, 20}}),

@@ -35,7 +35,8 @@ public:
       return Next::Later;
     if (place >= arguments.size())
       return Next::End;
-    places = {arguments[place].data(), results[place].data()};
+    places = {arguments[place].data(), results[place].data(),
+              lent.empty() ? nullptr : lent.data()};
     return Next::Call;
   }
   void ended(int64_t call) override {
@@ -45,6 +46,8 @@ public:
   }
 
   int64_t endedCalls = 0;
+  /// Of each argument, in every call; empty: none is.
+  std::vector<uint8_t> lent;
 
 private:
   const int64_t first;

@@ -100,6 +100,42 @@ TEST(Network, BytesArriveAfterTheLinksTime) {
   }
 }
 
+TEST(Network, CountsWhatLanesMoveWhileMessagesWait) {
+  // 2 ms each, of which bytes take 1.024.
+  SimulatedLink link{976'000, 1, {0}};
+  static constexpr int64_t rest = 30 * ms;
+  auto session = makeSession(
+      makeLinked(4, link),
+      {[](Context context, char *arena) {
+         for (int32_t seq = 0; seq < 4; ++seq) {
+           if (baechi_send(context, 0, seq, arena + seq * bytes))
+             return 1;
+           if (seq == 2) {
+             for (int32_t sent = 0; sent < 3; ++sent)
+               if (baechi_await_send(context, 0, sent))
+                 return 1;
+             std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
+           }
+         }
+         return 0;
+       },
+       takeAll(4)});
+  ASSERT_TRUE(session);
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_SUCCESS(session->step());
+    const Timeline &timeline = session->timeline();
+    ASSERT_EQ(timeline.lanes.size(), 1u);
+    EXPECT_EQ(timeline.lanes[0].usedNs, 4 * bytes * 1000);
+    EXPECT_GE(timeline.lanes[0].waitedNs, 4 * 2 * ms);
+    EXPECT_LE(timeline.lanes[0].waitedNs, timeline.wallNs - rest);
+  }
+  // Of all steps that overlap together.
+  ASSERT_SUCCESS(session->steps(3));
+  EXPECT_EQ(session->timeline().lanes[0].usedNs, 12 * bytes * 1000);
+  EXPECT_LE(session->timeline().lanes[0].waitedNs,
+            session->timeline().wallNs - 3 * rest);
+}
+
 TEST(Network, WithoutLanesMessagesMoveAtOnce) {
   constexpr int32_t count = 8;
   SimulatedLink link{20 * ms, 1'000'000, {}};

@@ -80,6 +80,7 @@ struct StepProgram {
     /// before others.
     bool isCarried = false;
     std::vector<int32_t> lanes = {};
+    int64_t latencyNs = 0; ///< of the simulated link, of each message
   };
   std::vector<std::vector<Instruction>> devices;
   /// A device each: it only holds and copies.
@@ -94,8 +95,15 @@ struct StepProgram {
 /// How many devices have operators.
 int64_t numComputing(const StepProgram &program);
 
+/// Of all lanes of simulated links, as runtime::LaneRecord has one's.
+struct LinkUse {
+  int64_t usedNs = 0;
+  int64_t waitedNs = 0;
+};
+
 struct SimulatedStep {
   int64_t makespanNs = 0;
+  LinkUse links;
   /// Of each device's operators, in order.
   std::vector<std::vector<SimulatedInterval>> operators;
   /// Of each queue's messages: their copies.
@@ -108,8 +116,19 @@ struct SimulatedStep {
 /// next step when its messages are delivered, but for those that are carried.
 StepProgram unrolled(const StepProgram &program, int steps);
 
-/// The time from one of several steps that overlap to the next, without those
-/// at the start; nullopt where the step is not free of deadlock.
+/// From one of several steps that overlap to the next, without those at the
+/// start.
+struct SimulatedPeriod {
+  int64_t ns = 0;
+  LinkUse links;
+};
+
+/// nullopt where the step is not free of deadlock.
+std::optional<SimulatedPeriod>
+simulateOverlap(const StepProgram &program,
+                const placement::RuntimeCosts &costs);
+
+/// The time alone.
 std::optional<int64_t> simulatePeriod(const StepProgram &program,
                                       const placement::RuntimeCosts &costs);
 

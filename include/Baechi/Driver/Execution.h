@@ -28,6 +28,8 @@ struct Measurement {
   /// A device each: what its memory holds beside the arenas
   /// (runtime::Session::besideArena).
   std::vector<int64_t> besideArena;
+  /// Of simulated links, in all steps together.
+  runtime::LaneRecord links;
 
   double medianNs() const { return quantileNs(0.5); }
   /// The step that \p share of all are not slower than; 0 when there is none.
@@ -81,6 +83,7 @@ public:
 
 private:
   void noteBytes();
+  void noteLinks();
 
   std::unique_ptr<runtime::Session> session;
   /// Steps without times are graphs of GPUs' work.

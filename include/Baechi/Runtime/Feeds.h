@@ -30,10 +30,12 @@ class CallSource {
 public:
   virtual ~CallSource() = default;
 
-  /// Places as in `baechi_step_call`: null for what stays.
+  /// Places as in `baechi_step_call`: null for what stays. `lent`: null, or as
+  /// in Session::call, until the call has ended.
   struct Places {
     const void *const *arguments = nullptr;
     void *const *results = nullptr;
+    const uint8_t *lent = nullptr;
   };
   enum class Next : int8_t {
     Later = -1, ///< not known yet: it is asked again

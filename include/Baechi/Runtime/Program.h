@@ -15,6 +15,7 @@
 #define BAECHI_RUNTIME_PROGRAM_H
 
 #include "Baechi/Runtime/Error.h"
+#include "Baechi/Runtime/Timeline.h"
 
 #include <cstdint>
 #include <optional>
@@ -168,6 +169,9 @@ struct Prediction {
   int64_t stepNs = 0;
   /// From one of several steps that overlap to the next; 0: not simulated.
   int64_t periodNs = 0;
+  /// Of simulated links, from one of several steps that overlap to the next,
+  /// or where that was not simulated in a step.
+  LaneRecord links;
   int64_t lowerBoundNs = 0;
   std::string placer;
   std::string winner;

@@ -155,7 +155,8 @@ public:
 
   /// Runs calls that overlap, of the numbers from \p first on, until \p source
   /// says that there is none, as `steps` runs steps: each device copies its
-  /// arguments in before its part of a call, and its results out after it.
+  /// arguments in before its part of a call, but for those that it reads where
+  /// they are lent, and its results out after it.
   /// On other ranks, too, which get what is set there and send what is wanted.
   /// After an error \p failed, where it is not null, has the number of the call
   /// that failed, -1 if that is not known, as on another rank; calls that had

@@ -131,6 +131,13 @@ typedef struct {
 int baechi_step_overlap(baechi_step *step, int64_t first,
                         const baechi_step_calls *calls, int64_t *failed);
 
+/* The same, but arguments are lent as in baechi_step_call_lending, until their
+   call has ended. `lent`, asked after `next` has said 1: a byte for each
+   argument, which stay as the call's places do; null: all are copied. */
+int baechi_step_overlap_lending(
+    baechi_step *step, int64_t first, const baechi_step_calls *calls,
+    const unsigned char *(*lent)(void *user, int64_t call), int64_t *failed);
+
 /* Why calls of this step cannot overlap; null: they can. The text stands until
    the next call of this function. */
 const char *baechi_step_why_separate(baechi_step *step);

@@ -44,12 +44,25 @@ struct DeviceRecord {
   int64_t bytesLent = 0;
 };
 
+/// A lane of simulated links, in one step or in all of a run of several that
+/// overlap.
+struct LaneRecord {
+  /// What the bytes that it moved take at its bandwidth.
+  int64_t usedNs = 0;
+  /// While a message that takes it was ready and had not arrived: beside its
+  /// bytes' time, latencies, other lanes that it takes, and the machine's
+  /// delays.
+  int64_t waitedNs = 0;
+};
+
 struct Timeline {
   /// From the step's start to the moment all devices had ended it.
   int64_t wallNs = 0;
   std::vector<DeviceRecord> devices;
   /// For each queue its messages in `seq` order.
   std::vector<std::vector<CopyRecord>> queues;
+  /// By their numbers; none: no link is simulated.
+  std::vector<LaneRecord> lanes;
 };
 
 } // namespace baechi::runtime

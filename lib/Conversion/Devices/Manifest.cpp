@@ -98,9 +98,15 @@ public:
     if (simulated) {
       json::Value &predicted =
           manifest.try_emplace("predicted", json::Object{}).first->second;
-      (*predicted.getAsObject())["step_ns"] = simulated->makespanNs;
-      if (periodNs)
-        (*predicted.getAsObject())["period_ns"] = *periodNs;
+      json::Object &told = *predicted.getAsObject();
+      told["step_ns"] = simulated->makespanNs;
+      if (period)
+        told["period_ns"] = period->ns;
+      if (LinkUse links = period ? period->links : simulated->links;
+          links.waitedNs > 0) {
+        told["links_used_ns"] = links.usedNs;
+        told["links_waited_ns"] = links.waitedNs;
+      }
     }
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -193,7 +199,7 @@ private:
           llvm::all_of(programs, [](DeviceProgram program) {
             return program.spec.getKind() == "host";
           }))
-        periodNs = simulatePeriod(*step, costs);
+        period = simulateOverlap(*step, costs);
     }
     std::vector<std::vector<int64_t>> starts;
     for (const StepProgram::Queue &queue : step->queues)
@@ -335,7 +341,7 @@ private:
   ModuleOp module;
   StringRef prefix;
   std::optional<SimulatedStep> simulated;
-  std::optional<int64_t> periodNs;
+  std::optional<SimulatedPeriod> period;
   std::optional<placement::Machine> machine;
   std::vector<StepProgram::Queue> steps;
   func::FuncOp whole;

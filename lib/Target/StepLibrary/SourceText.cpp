@@ -173,6 +173,12 @@ typedef struct {
    its messages were delivered. The results are the same, bit for bit. 0, or 1
    after an error; `failed` then has the number of the call that failed, or -1. */
 int @_overlap(@ *step, int64_t first, const @_calls *calls, int64_t *failed);
+/* The same, but arguments are lent as to @_call_lending, until their call has ended.
+   `lent`, asked after `next` has said 1: a byte for each argument, which stay as the
+   call's places do; null: all are copied. */
+int @_overlap_lending(@ *step, int64_t first, const @_calls *calls,
+                      const unsigned char *(*lent)(void *user, int64_t call),
+                      int64_t *failed);
 /* Why calls of this step cannot overlap; null: they can. */
 const char *@_why_separate(@ *step);
 
@@ -214,6 +220,8 @@ int baechi_step_call_lending(baechi_step *, const void *const *, const unsigned 
                              void *const *);
 int baechi_step_usable(const baechi_step *);
 int baechi_step_overlap(baechi_step *, int64_t, const baechi_step_calls *, int64_t *);
+int baechi_step_overlap_lending(baechi_step *, int64_t, const baechi_step_calls *,
+                                const unsigned char *(*)(void *, int64_t), int64_t *);
 const char *baechi_step_why_separate(baechi_step *);
 int64_t baechi_step_wall_ns(const baechi_step *);
 int baechi_step_record_times(baechi_step *, int);
@@ -254,6 +262,11 @@ int @_call_lending(@ *step, const void *const *arguments, const unsigned char *l
 int @_usable(const @ *step) { return baechi_step_usable(INNER); }
 int @_overlap(@ *step, int64_t first, const @_calls *calls, int64_t *failed) {
   return baechi_step_overlap(INNER, first, calls, failed);
+}
+int @_overlap_lending(@ *step, int64_t first, const @_calls *calls,
+                      const unsigned char *(*lent)(void *user, int64_t call),
+                      int64_t *failed) {
+  return baechi_step_overlap_lending(INNER, first, calls, lent, failed);
 }
 const char *@_why_separate(@ *step) { return baechi_step_why_separate(INNER); }
 int64_t @_wall_ns(const @ *step) { return baechi_step_wall_ns(INNER); }

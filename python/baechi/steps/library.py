@@ -103,6 +103,7 @@ class StepLibrary:
             "record_times",
             "operator_ns",
             "begin",
+            "overlap_lending",
             "call_lending",
             "usable",
         ):
@@ -269,12 +270,15 @@ class StepLibrary:
         """Of calls that run while Python goes on: every other use of the step waits for
         them. native: the extension."""
         if self._queue is None:
-            lending = usable = 0
-            if any(argument.get("lendable") for argument in self.program["arguments"]):
-                lending, usable = self._address("call_lending"), self._address("usable")
-            overlap = self._address("overlap") if self._overlaps else 0
-            devices = len(self.program["devices"])
-            self._queue = native.step_queue(*self.addresses(), lending, usable, overlap, devices)
+            lends = any(argument.get("lendable") for argument in self.program["arguments"])
+            self._queue = native.step_queue(
+                *self.addresses(),
+                lending=self._address("call_lending") if lends else 0,
+                usable=self._address("usable") if lends else 0,
+                overlap=self._address("overlap") if self._overlaps else 0,
+                overlap_lending=self._address("overlap_lending") if lends else 0,
+                devices=len(self.program["devices"]),
+            )
         return self._queue
 
     def _address(self, name: str) -> int:

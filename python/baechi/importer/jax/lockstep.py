@@ -53,7 +53,16 @@ def is_short(eqn: Any, count: int) -> bool:
 
 def operators_in_turns(scan: Any, count: int) -> int:
     """Of a scan that is written turn by turn, of all replicas."""
-    return int(count * scan.params["length"] * sum(map(_size, jaxprs.bodies(scan))))
+    return int(scan.params["length"]) * _operators_in_a_turn(scan, count)
+
+
+def short_turns(scan: Any, count: int) -> int:
+    """So many turns of a scan are written turn by turn unasked."""
+    return LARGEST_UNROLLED // max(1, _operators_in_a_turn(scan, count))
+
+
+def _operators_in_a_turn(scan: Any, count: int) -> int:
+    return count * sum(map(_size, jaxprs.bodies(scan)))
 
 
 def _size(jaxpr: core.Jaxpr) -> int:

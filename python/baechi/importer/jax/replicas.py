@@ -394,10 +394,15 @@ def _tell_whole(eqn: Any, count: int) -> None:
         "or lax.scan can be written turn by turn",
     }
     if eqn.primitive.name == "scan":
+        fit = lockstep.short_turns(eqn, count)
         mends["scan"] = (
             f"turn by turn it would be {lockstep.operators_in_turns(eqn, count):,} operators, of "
-            f"at most {lockstep.LARGEST_UNROLLED:,}, unless unroll=True asks for it: let a call "
-            "do fewer turns, or exchange values after the loop"
+            f"at most {lockstep.LARGEST_UNROLLED:,}, unless unroll=True asks for it: "
+            + (
+                f"let a call do at most {fit:,} of its {eqn.params['length']:,} turns, or "
+                * (fit > 0)
+            )
+            + "exchange values after the loop"
         )
     reason = (
         "replicas exchange values in it, so it is one operator of all of them, on one device; "
