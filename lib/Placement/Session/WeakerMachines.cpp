@@ -71,7 +71,7 @@ baechi::placement::session::partsOf(const Problem &problem) {
     std::vector<size_t> sizes;
     bool isFew = ops.size() <= fewOperators;
     for (size_t size : {2, 3, 4, 6, 8, 16, 32, 64, 128, 256, 512, 1024, 2048})
-      if (size < set.size() && (isFew || size != 6))
+      if (size < set.size() && (isFew || (size != 3 && size != 6)))
         sizes.push_back(size);
     if (set.size() > 1 && set.size() < machine.devices.size())
       sizes.push_back(set.size());

@@ -31,9 +31,9 @@ constexpr size_t fewOperators = 1000;
 
 /// The devices of parts of a machine: for every set of devices that are of one
 /// kind and memory and have equal links with each other, if these can run all
-/// operators, its first 2, 3, 4, 6 (of few operators), 8, 16, 32 ... Of one set
-/// the smaller come first. None where operators have pins: no two devices are
-/// equal then.
+/// operators, its first 2, 4, 8, 16 ..., of few operators also 3 and 6. Of one
+/// set the smaller come first. None where operators have pins: no two devices
+/// are equal then.
 std::vector<std::vector<int32_t>> partsOf(const Problem &problem);
 
 /// The session of a problem, and those of what can do less.
