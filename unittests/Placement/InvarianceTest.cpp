@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Model/DeviceOrder.h"
+#include "Session/WeakerMachines.h"
 #include "TestProblems.h"
 
 #include <gmock/gmock.h>
@@ -103,6 +104,36 @@ TEST_P(Invariance, BetterMachinesAreNotWorse) {
   }
 }
 
+/// The same problem without pins on so many devices that are as the first one.
+Problem onEqualDevices(Problem problem, int32_t count, LinkModel links) {
+  for (Operator &op : problem.graph.ops)
+    op.pin.reset();
+  Device first = problem.machine.devices.front();
+  problem.machine = makeMachine(count, first.memory, {200, 300}, links);
+  for (Device &device : problem.machine.devices)
+    device.kind = first.kind;
+  return problem;
+}
+
+TEST_P(Invariance, MoreEqualDevicesAreNeverWorse) {
+  limitMemory(GetParam() % 2 ? 60 : 120);
+  LinkModel links = problem.machine.linkModel;
+  options.budget = Budget::ofEvaluations(80);
+  std::optional<int64_t> before;
+  for (int32_t count : {2, 3, 4, 6}) {
+    Problem equal = onEqualDevices(problem, count, links);
+    if (!check(equal).empty())
+      GTEST_SKIP() << "the first device cannot run all operators";
+    PlaceResult result = place(equal, options);
+    if (before) {
+      ASSERT_TRUE(result.placement) << count << " devices: " << result.error;
+      EXPECT_LE(result.placement->makespanNs, *before) << count << " devices";
+    }
+    if (result.placement)
+      before = result.placement->makespanNs;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, Invariance, testing::Range(0u, 30u));
 
 /// Layers that read two of the layer before, more operators than are placed on
@@ -145,6 +176,57 @@ TEST(Links, ThatDoMoreAreNeverWorseThanSequentialOnes) {
     EXPECT_TRUE(std::any_of(result.candidates.begin(), result.candidates.end(),
                             isTheirs));
   }
+}
+
+/// Chains that exchange a lot: one device more does not help.
+TEST(Devices, MoreAreNeverWorseOnLargerGraphs) {
+  Problem problem = manyOperators();
+  PlaceOptions few;
+  few.budget = Budget::ofEvaluations(640);
+  std::vector<int64_t> steps;
+  for (int32_t count : {2, 3, 4}) {
+    problem.machine = makeMachine(count, int64_t(1) << 40, {150, 2000});
+    PlaceResult result = place(problem, few);
+    ASSERT_TRUE(result.placement) << result.error;
+    EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+    steps.push_back(result.placement->makespanNs);
+    // By construction, not by luck.
+    EXPECT_EQ(std::any_of(result.candidates.begin(), result.candidates.end(),
+                          [&](const Candidate &candidate) {
+                            return candidate.name == "2 devices";
+                          }),
+              count > 2);
+  }
+  EXPECT_LE(steps[1], steps[0]);
+  EXPECT_LE(steps[2], steps[0]);
+}
+
+using Parts = std::vector<std::vector<int32_t>>;
+
+TEST(Parts, OfDevicesThatAreAllEqual) {
+  Problem problem;
+  problem.graph.ops = {makeOp("a", 1)};
+  problem.machine = makeMachine(7);
+  EXPECT_EQ(session::partsOf(problem),
+            (Parts{{0, 1}, {0, 1, 2}, {0, 1, 2, 3}, {0, 1, 2, 3, 4, 5}}));
+  problem.machine = makeMachine(2);
+  EXPECT_THAT(session::partsOf(problem), IsEmpty());
+  problem.machine = makeMachine(4);
+  problem.graph.ops[0].pin = "d3";
+  EXPECT_THAT(session::partsOf(problem), IsEmpty());
+}
+
+TEST(Parts, OfTwoKindsAndOneThatIsLinkedInAnotherWay) {
+  Problem problem;
+  problem.machine = makeMachine(6);
+  problem.machine.devices[0].kind = problem.machine.devices[3].kind = "cpu";
+  for (int32_t d = 0; d < 5; ++d)
+    problem.machine.links[d * 6 + 5]->bytesPerUs = 1;
+  problem.graph.ops = {makeOp("a", 1)};
+  EXPECT_EQ(session::partsOf(problem), (Parts{{0, 3}, {1, 2}, {1, 2, 4}}));
+  problem.graph.ops.push_back(makeOp("b", 1));
+  problem.graph.ops[1].timeNs = {{"gpu", 1}};
+  EXPECT_EQ(session::partsOf(problem), (Parts{{1, 2}, {1, 2, 4}}));
 }
 
 TEST(DeviceOrder, ByKindMemoryPinsAndLinks) {

@@ -98,10 +98,23 @@ Machine baechi::placement::reorder(const Machine &machine,
                                    const std::vector<int32_t> &order) {
   Machine result = machine;
   size_t count = order.size();
+  result.devices.resize(count);
+  if (!machine.nodes)
+    result.links.assign(count * count, std::nullopt);
   for (size_t a = 0; a < count; ++a) {
     result.devices[a] = machine.devices[order[a]];
-    for (size_t b = 0; b < count; ++b)
+    for (size_t b = 0; b < count && !machine.nodes; ++b)
       result.links[a * count + b] = machine.link(order[a], order[b]);
   }
   return result;
+}
+
+void baechi::placement::renumber(Placement &placement,
+                                 const std::vector<int32_t> &numberOf) {
+  for (int32_t &d : placement.device)
+    d = numberOf[d];
+  for (Transfer &transfer : placement.transfers) {
+    transfer.from = numberOf[transfer.from];
+    transfer.to = numberOf[transfer.to];
+  }
 }

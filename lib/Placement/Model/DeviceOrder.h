@@ -15,7 +15,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_MODEL_DEVICEORDER_H
 #define BAECHI_LIB_PLACEMENT_MODEL_DEVICEORDER_H
 
-#include "Baechi/Placement/Model/Problem.h"
+#include "Baechi/Placement/Model/Placement.h"
 
 namespace baechi::placement {
 
@@ -26,8 +26,12 @@ namespace baechi::placement {
 /// machine's number of the device that comes k-th.
 std::vector<int32_t> deviceOrder(const Problem &problem);
 
-/// The machine with its devices in an order.
+/// The machine with its devices in an order, or with those alone that it has.
+/// Nodes keep their order.
 Machine reorder(const Machine &machine, const std::vector<int32_t> &order);
+
+/// Gives the devices of a placement the numbers \p numberOf.
+void renumber(Placement &placement, const std::vector<int32_t> &numberOf);
 
 } // namespace baechi::placement
 

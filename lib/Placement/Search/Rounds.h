@@ -27,6 +27,8 @@ struct Round {
   int32_t index = 0;
   int64_t evaluations = 0; ///< of this round
   int64_t total = 0;       ///< with those before it
+  /// Of an automatic budget: it ends there, or already has.
+  bool isLast = false;
   uint64_t seed = 1;
   /// Ends the round where it says true: cancelled, or out of time.
   std::function<bool()> expired;

@@ -238,20 +238,27 @@ std::vector<int64_t> startsOf(const Model &model,
 
 } // namespace
 
-SearchModel::SearchModel(Model of) : model(std::move(of)) {
+SearchModel::SearchModel(Model of,
+                         const std::vector<std::vector<int32_t>> *known)
+    : model(std::move(of)) {
   if (model.memoryMatters())
-    leanOrders = memory::leanOrders(model);
+    leanOrders = known && !known->empty() ? *known : memory::leanOrders(model);
 }
 
-SearchModels::SearchModels(const Model &model)
+SearchModels::SearchModels(const Model &model, const SearchModels *alike)
     : joining(grouping::Coarsening::identity(model)) {
   grouping::joinFreely(model, grouping::freeShare, joining);
-  joined = SearchModel(grouping::coarsen(model, joining));
+  // Coarsening looks at links and numbers of devices.
+  bool areJoined = alike && alike->joining.node == joining.node;
+  joined = SearchModel(grouping::coarsen(model, joining),
+                       areJoined ? &alike->joined.leanOrders : nullptr);
   merging = joining;
   // The unmerged have the last word.
   constexpr double delayShare = 1.0 / 500;
   grouping::fuse(model, merging, delayShare);
-  merged = SearchModel(grouping::coarsen(model, merging));
+  bool areMerged = alike && alike->merging.node == merging.node;
+  merged = SearchModel(grouping::coarsen(model, merging),
+                       areMerged ? &alike->merged.leanOrders : nullptr);
   units.emplace(merged.model);
   traffic = Traffic(merged.model);
 }

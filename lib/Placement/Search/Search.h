@@ -65,12 +65,18 @@ struct SearchModel {
   std::vector<std::vector<int32_t>> leanOrders;
 
   SearchModel() = default;
-  explicit SearchModel(Model of);
+  /// \p known: the orders of a model that is the same but for its devices and
+  /// links; null: to be found.
+  explicit SearchModel(Model of,
+                       const std::vector<std::vector<int32_t>> *known);
 };
 
 /// What the searches of a model work on, in all their rounds.
 struct SearchModels {
-  explicit SearchModels(const Model &model);
+  /// \p alike: those of the same graph on another machine, whose devices are
+  /// all of the same kind; may be null.
+  explicit SearchModels(const Model &model,
+                        const SearchModels *alike = nullptr);
   SearchModels(const SearchModels &) = delete; ///< `units` knows where it is
 
   grouping::Coarsening joining, merging;

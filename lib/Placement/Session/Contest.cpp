@@ -8,6 +8,7 @@
 
 #include "Session/Contest.h"
 #include "Baechi/Placement/Session/Place.h"
+#include "Memory/Orders.h"
 
 #include <fmt/format.h>
 
@@ -50,6 +51,12 @@ bool Contest::schedule(const Assignment &device, Schedule &schedule,
   return true;
 }
 
+const std::vector<std::vector<int32_t>> &Contest::orders() {
+  if (leanOrders->empty())
+    *leanOrders = memory::leanOrders(model);
+  return *leanOrders;
+}
+
 void Contest::consider(const std::string &name, Assignment device,
                        const std::vector<std::vector<int64_t>> &starts,
                        bool mayRepair) {
@@ -65,7 +72,7 @@ void Contest::consider(const std::string &name, Assignment device,
     Assignment before = device;
     // Placers often agree.
     auto [it, isNew] = repaired.try_emplace(device);
-    if (isNew && memory::repair(model, device))
+    if (isNew && memory::repair(model, device, memory::quickRepair, orders()))
       it->second = device;
     device = it->second;
     found = !device.empty() && this->schedule(device, schedule, priorities);

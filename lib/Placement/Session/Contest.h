@@ -14,6 +14,7 @@
 #include "Schedule/Schedule.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ public:
       : problem(problem), model(model), objective(objective),
         candidates(candidates), scheduler(model), periods(model) {}
 
+  /// Of the same graph on a machine whose devices are all of the same kind:
+  /// orders of few bytes are found once for both.
+  void shareOrders(const Contest &other) { leanOrders = other.leanOrders; }
   /// Schedules an assignment within the memories, in the orders of \p starts
   /// (ns) too, and repairs it where that is needed.
   void consider(const std::string &name, Assignment device,
@@ -70,6 +74,7 @@ public:
   }
 
 private:
+  const std::vector<std::vector<int32_t>> &orders();
   bool schedule(const Assignment &device, Schedule &schedule,
                 const std::vector<std::vector<int64_t>> &priorities);
   std::string overflow(const std::vector<int64_t> &peaks) const;
@@ -82,6 +87,9 @@ private:
   PeriodReplay periods;
   Winner winner;
   std::map<int64_t, Assignment> tried; ///< one for every value
+  /// None: not found yet.
+  using NodeOrders = std::vector<std::vector<int32_t>>;
+  std::shared_ptr<NodeOrders> leanOrders = std::make_shared<NodeOrders>();
 
   /// What did not fit, and what repair made of it; empty: nothing that fits.
   std::map<Assignment, Assignment> repaired;

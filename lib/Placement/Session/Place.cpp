@@ -10,13 +10,12 @@
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Model/DeviceOrder.h"
-#include "Session/Session.h"
+#include "Session/WeakerMachines.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <deque>
 #include <exception>
 
 using namespace baechi::placement;
@@ -24,73 +23,14 @@ using namespace baechi::placement::session;
 
 namespace {
 
-/// Graphs of up to so many operators are also placed on all weaker machines,
-/// those of up to `manyOperators` on the weakest: larger ones have no time for
-/// the same candidates and search once more.
-constexpr size_t fewOperators = 1000, manyOperators = 50'000;
-
-/// The same machine where its links can do less at a time, and a session on it.
-struct Weaker {
-  Weaker(const Problem &given, LinkModel linkModel, const PlaceOptions &options)
-      : problem(given), options(options),
-        name(fmt::format("{} links", linkModelName(linkModel))),
-        session(problem, this->options, result) {
-    problem.machine.linkModel = linkModel;
-    this->options.progress = nullptr;
-  }
-
-  Problem problem;
-  PlaceOptions options;
-  PlaceResult result;
-  std::string name;
-  Session session;
-};
-
-/// A session for every link model that allows less than the problem's, the
-/// least first; for the least alone where there are more than few operators.
-std::deque<Weaker> weakerSessions(const Problem &problem,
-                                  const PlaceOptions &options) {
-  std::deque<Weaker> sessions;
-  if (problem.graph.ops.size() > manyOperators ||
-      problem.machine.stagedThrough || problem.machine.devices.size() < 2)
-    return sessions;
-  for (LinkModel less : {LinkModel::Sequential, LinkModel::Duplex,
-                         LinkModel::Parallel, LinkModel::Unlimited}) {
-    if (less == problem.machine.linkModel ||
-        (!sessions.empty() && problem.graph.ops.size() > fewOperators))
-      break;
-    sessions.emplace_back(problem, less, options);
-  }
-  return sessions;
-}
-
 void placeOn(const Problem &problem, const PlaceOptions &options,
              PlaceResult &result) {
   Session own(problem, options, result);
-  if (!own.begin())
+  if (!own.open() || !own.begin())
     return;
-  std::deque<Weaker> weaker = weakerSessions(problem, options);
-  // Each takes over what the one before it has found.
-  auto forEach = [&](auto visit) {
-    const Weaker *before = nullptr;
-    for (Weaker &each : weaker) {
-      own.phase(each.name);
-      if (before)
-        each.session.takeOver(before->name, before->session);
-      visit(each.session);
-      before = &each;
-    }
-    own.phase("search");
-    if (before)
-      own.takeOver(before->name, before->session);
-    visit(own);
-  };
-  for (Weaker &each : weaker) {
-    own.phase(each.name);
-    each.session.begin();
-  }
+  Sessions sessions(problem, options, own);
   int64_t automatic = own.automaticEvaluations();
-  // Up to four sessions: all link models get as much, that none falls behind.
+  // Small graphs have many sessions: all get as much, that none falls behind.
   constexpr int64_t visits = 8'000'000;
   if (auto size = static_cast<int64_t>(problem.graph.ops.size());
       problem.graph.ops.size() <= fewOperators)
@@ -99,35 +39,19 @@ void placeOn(const Problem &problem, const PlaceOptions &options,
   for (search::Round round;;) {
     // While something has no answer: it is worth one more round, and three on a
     // small graph, which its exact search may come to the end of.
-    bool isUrgent = !own.hasWinner();
-    for (const Weaker &each : weaker)
-      isUrgent |= !each.session.hasWinner();
-    if (!rounds.next(round, !isUrgent ? 1 : own.isSmall() ? 8 : 2))
+    if (!rounds.next(round, !sessions.lackAnswer() ? 1 : own.isSmall() ? 8 : 2))
       break;
-    bool goesOn = false;
-    forEach([&](Session &session) {
-      if (!session.isDone())
-        session.search(round);
-      goesOn |= !session.isDone();
-    });
-    if (!goesOn)
+    if (!sessions.search(round))
       break;
   }
-  forEach([](Session &session) { session.lastResort(); });
-  own.finish();
+  sessions.finish();
 }
 
 /// Gives the devices of a result on the reordered machine the numbers that they
 /// have in the machine itself.
 void restoreDevices(const std::vector<int32_t> &order, PlaceResult &result) {
-  if (result.placement) {
-    for (int32_t &d : result.placement->device)
-      d = order[d];
-    for (Transfer &transfer : result.placement->transfers) {
-      transfer.from = order[transfer.from];
-      transfer.to = order[transfer.to];
-    }
-  }
+  if (result.placement)
+    renumber(*result.placement, order);
   std::vector<DeviceUsage> usage(result.usage.size());
   for (size_t k = 0; k < usage.size(); ++k)
     usage[order[k]] = result.usage[k];

@@ -12,6 +12,7 @@
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
 #include "Memory/Memory.h"
+#include "Model/DeviceOrder.h"
 #include "Placers/Layers.h"
 #include "Placers/Pieces.h"
 #include "Placers/Placers.h"
@@ -228,7 +229,7 @@ void Session::runOthers() {
     pack();
 }
 
-bool Session::begin() {
+bool Session::open() {
   if (model.numNodes == 0) {
     result.placement = Placement{};
     result.usage = usage(problem, *result.placement);
@@ -246,6 +247,10 @@ bool Session::begin() {
     return false;
   }
   bound();
+  return true;
+}
+
+bool Session::begin() {
   group();
   const placers::Placer &asked = *placers::placerNamed(options.placer);
   runPlacer(asked, options.solver);
@@ -280,18 +285,20 @@ bool Session::isDone() const {
           contest.leading().value <= result.lowerBoundNs);
 }
 
-void Session::takeOver(const std::string &name, const Session &weaker) {
+void Session::takeOver(const std::string &name, const Session &weaker,
+                       const std::vector<int32_t> &numberOf) {
   if (!weaker.contest.hasWinner())
     return;
   const Winner &theirs = weaker.contest.leading();
   if (theirs.value >= takenOver)
     return;
   takenOver = theirs.value;
-  std::vector<int64_t> start = theirs.placement.startNs;
-  contest.considerIfBest(name, theirs.placement.device, {std::move(start)},
+  Placement placement = theirs.placement;
+  renumber(placement, numberOf);
+  contest.considerIfBest(name, placement.device, {placement.startNs},
                          /*mayRepair=*/false);
   Candidate candidate{name};
-  contest.keep(candidate, theirs.placement, theirs.notes);
+  contest.keep(candidate, std::move(placement), theirs.notes);
   result.candidates.push_back(std::move(candidate));
 }
 

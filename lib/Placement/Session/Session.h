@@ -40,8 +40,18 @@ public:
       : problem(problem), options(options), result(result), model(problem),
         contest(problem, model, options.objective, result.candidates) {}
 
-  /// The placer that was asked for and the other candidates. False when that is
-  /// all: the result is complete.
+  /// \p other is of the same graph on a machine whose devices are all of the
+  /// same kind, and outlives this: what does not depend on anything else is
+  /// found once.
+  void learnFrom(const Session &other) {
+    alike = &other;
+    contest.shareOrders(other.contest);
+  }
+  /// The lower bound. False when the result is complete: there is nothing to
+  /// place, or a proof that nothing fits.
+  bool open();
+  /// Then the placer that was asked for and the other candidates. False when
+  /// that is all: the result is complete.
   bool begin();
   /// Whether nothing better can be found, or nothing at all.
   bool isDone() const;
@@ -52,9 +62,14 @@ public:
   int64_t automaticEvaluations();
   /// One more round of search.
   void search(const search::Round &round);
-  /// Takes the answer of a session with the same graph on the same devices
-  /// whose links can do less at a time.
-  void takeOver(const std::string &name, const Session &weaker);
+  /// Of the best so far, by the objective; `never`: there is none.
+  int64_t value() const { return contest.leading().value; }
+  /// No placement is better.
+  int64_t lowerBound() const { return result.lowerBoundNs; }
+  /// Takes the answer of a session with the same graph on a machine that can do
+  /// no more, whose devices have the numbers \p numberOf here.
+  void takeOver(const std::string &name, const Session &weaker,
+                const std::vector<int32_t> &numberOf);
   /// Nothing was found so far: packs by memory alone.
   Assignment pack();
   void lastResort();
@@ -71,6 +86,7 @@ private:
   void considerPieces();
   void considerLayers();
   void runOthers();
+  void makeSearchModels();
   std::string noSingleDevice() const;
   void varyStarts(const search::Round &round);
   void improve(const search::Round &round);
@@ -95,6 +111,7 @@ private:
   Model coarse;
   std::vector<placers::Level> levels; ///< others of a multilevel grouping
   Contest contest;
+  const Session *alike = nullptr;
   std::unique_ptr<search::SearchModels> searched;
   std::vector<std::vector<Unit>> groupings; ///< known ones
   bool haveVaried = false;

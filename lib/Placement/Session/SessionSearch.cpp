@@ -47,13 +47,18 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
   return known;
 }
 
+void Session::makeSearchModels() {
+  if (!searched)
+    searched = std::make_unique<search::SearchModels>(
+        model, alike ? alike->searched.get() : nullptr);
+}
+
 int64_t Session::automaticEvaluations() {
   if (search::isSmall(model))
     return search::smallEvaluations;
   if (options.objective == Objective::MaxLoad)
     return search::automaticLoadEvaluations(model);
-  if (!searched)
-    searched = std::make_unique<search::SearchModels>(model);
+  makeSearchModels();
   return search::automaticEvaluations(searched->merged.model);
 }
 
@@ -84,8 +89,8 @@ void Session::varyStarts(const search::Round &round) {
 void Session::improve(const search::Round &round) {
   if (allTried)
     return;
-  if (!searched && options.objective != Objective::MaxLoad)
-    searched = std::make_unique<search::SearchModels>(model);
+  if (options.objective != Objective::MaxLoad)
+    makeSearchModels();
   if (round.index == 0 && groupings.empty())
     groupings = knownGroupings();
   search::SearchOptions forSearch = searchOptions(round);
