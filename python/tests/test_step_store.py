@@ -121,7 +121,7 @@ def test_other_rows_of_its_kernels_compile_again(compiles, measured):
     other = dict(written["rows"][0], hash="0" * 32, kernel="of_another_program")
     profile.write_text(json.dumps(written | {"rows": [*written["rows"], other]}))
     assert not compiles(options=options)
-    written["rows"][0]["step_ns"] += 1000
+    next(row for row in written["rows"] if "step_ns" in row)["step_ns"] += 1000
     profile.write_text(json.dumps(written))
     assert compiles(options=options)
     assert not compiles(options=options)
