@@ -69,6 +69,18 @@ baechiTransform(const char *model, size_t size, const char *name,
                 void (*gave)(void *user, const char *text, size_t size),
                 void *user, const BaechiCompileListener *listener);
 
+/** What was kept in a store of compiled code (docs/kernel-store.md) by `key`,
+    `keySize` bytes, by this compiler: `gave` is called with `user` and the
+    bytes, which live for the call; false: nothing was. `listener` is told what
+    is wrong with the store, as a warning. */
+bool baechiTakeKept(const char *folder, const char *key, size_t keySize,
+                    void (*gave)(void *user, const char *bytes, size_t size),
+                    void *user, const BaechiCompileListener *listener);
+/** Keeps bytes so. */
+void baechiKeep(const char *folder, const char *key, size_t keySize,
+                const char *bytes, size_t size,
+                const BaechiCompileListener *listener);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #include "Baechi/Placement/Io/Store.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SHA256.h"
 
@@ -35,6 +36,32 @@ static void improve(ProfileRow &row, const ProfileRow &found) {
     row = found;
   row.stepNs = isBetterStep ? found.stepNs : before.stepNs;
   row.stepDisturbed = isBetterStep ? found.stepDisturbed : before.stepDisturbed;
+}
+
+/// What rows are told apart by.
+static std::string keyOf(const ProfileRow &row) {
+  return row.hash + "/" + row.kind + "/" + row.implementation;
+}
+
+/// Takes the oldest rows and plans off a file that has too many, but for rows
+/// of code that a program stays with.
+static void dropOldest(Profile &profile) {
+  size_t excess =
+      profile.rows.size() - std::min(profile.rows.size(), kMostProfileRows);
+  llvm::StringSet<> chosen;
+  if (excess > 0)
+    for (const ProgramChoice &choice : profile.choices)
+      for (const auto &[hash, implementation] : choice.implementations)
+        chosen.insert(hash + "/host/" + implementation);
+  llvm::erase_if(profile.rows, [&](const ProfileRow &row) {
+    if (excess == 0 || chosen.contains(keyOf(row)))
+      return false;
+    --excess;
+    return true;
+  });
+  if (profile.plans.size() > kMostProfileRows)
+    profile.plans.erase(profile.plans.begin(),
+                        profile.plans.end() - kMostProfileRows);
 }
 
 /// Into the file, whose lock is held; gives what it holds then. \p choice: the
@@ -83,13 +110,10 @@ static llvm::Expected<Profile> addLocked(const std::string &path,
     whole.rows = std::move(there->rows);
   }
   llvm::StringMap<size_t> known;
-  auto key = [](const ProfileRow &row) {
-    return row.hash + "/" + row.kind + "/" + row.implementation;
-  };
   for (auto [index, row] : llvm::enumerate(whole.rows))
-    known[key(row)] = index;
+    known[keyOf(row)] = index;
   for (const ProfileRow &row : profile.rows) {
-    auto [there, isNew] = known.try_emplace(key(row), whole.rows.size());
+    auto [there, isNew] = known.try_emplace(keyOf(row), whole.rows.size());
     if (isNew)
       whole.rows.push_back(row);
     else
@@ -99,11 +123,15 @@ static llvm::Expected<Profile> addLocked(const std::string &path,
     whole.peaks = profile.peaks;
   for (const HostTimes &times : profile.hosts)
     whole.setHost(times);
+  llvm::StringSet<> planned;
+  for (const PlanRow &plan : whole.plans)
+    planned.insert(plan.program);
   for (const PlanRow &plan : profile.plans)
-    if (!whole.findPlan(plan.program))
+    if (planned.insert(plan.program).second)
       whole.plans.push_back(plan);
   if (choice)
     whole.settleChoice(*choice, replaced);
+  dropOldest(whole);
   if (llvm::Error error = writeProfile(path, whole))
     return std::move(error);
   return whole;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ChoiceText.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -52,13 +53,14 @@ llvm::Error baechi::readChoices(const json::Object &object, Profile &profile) {
     return object.get("choices")
                ? llvm::createStringError("'choices' is no list")
                : llvm::Error::success();
+  llvm::StringSet<> seen;
   for (auto [index, entry] : llvm::enumerate(*choices)) {
     ProgramChoice choice;
     if (!readChoice(entry, choice))
       return llvm::createStringError(
           "choices[" + llvm::Twine(index) +
           "] needs 'program', a string, and 'kernels', an object of strings");
-    if (profile.findChoice(choice.program))
+    if (!seen.insert(choice.program).second)
       return llvm::createStringError("choices[" + llvm::Twine(index) +
                                      "] repeats program '" + choice.program +
                                      "'");

@@ -12,6 +12,7 @@
 #include "Baechi/Placement/Io/Store.h"
 #include "ChoiceText.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -132,6 +133,7 @@ llvm::Error readPlans(const json::Object &object, Profile &profile) {
   if (!plans)
     return object.get("plans") ? llvm::createStringError("'plans' is no list")
                                : llvm::Error::success();
+  llvm::StringSet<> seen;
   for (auto [index, entry] : llvm::enumerate(*plans)) {
     const json::Object *fields = entry.getAsObject();
     std::optional<StringRef> program =
@@ -142,7 +144,7 @@ llvm::Error readPlans(const json::Object &object, Profile &profile) {
       return llvm::createStringError(
           "plans[" + llvm::Twine(index) +
           "] needs 'program', a string, and 'step_ns', a non-negative integer");
-    if (profile.findPlan(*program))
+    if (!seen.insert(*program).second)
       return llvm::createStringError("plans[" + llvm::Twine(index) +
                                      "] repeats program '" + *program + "'");
     profile.plans.push_back({program->str(), *ns});

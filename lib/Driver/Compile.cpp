@@ -226,6 +226,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     candidates[number].program = std::move(*program);
     found = true;
   }
+  isCompared = candidates.size() > 1;
   llvm::Expected<size_t> chosen = choose(candidates, setArguments);
   if (!chosen)
     return chosen.takeError();

@@ -214,8 +214,10 @@ llvm::Error Compilation::findCosts(Profile &profile,
     stepsMeasured = true;
     measured.clear();
   }
+  KernelChoices choices = choicesOf();
   // Times of steps are of the code that these ran.
-  KernelChoices choices(*given ? ModuleOp() : module());
+  if (*given)
+    choices = KernelChoices(ModuleOp());
   takeKeptChoice(choices, profile);
   for (const KernelCosts *costs : measured)
     // Steps tell the times of all kernels; which code is best, they do not.
@@ -248,6 +250,13 @@ llvm::Error Compilation::findCosts(Profile &profile,
   countCosts(profile);
   return failed(hostCompiler->annotate(&profile)) ? diagnosed()
                                                   : llvm::Error::success();
+}
+
+KernelChoices Compilation::choicesOf() {
+  KernelChoices choices(module());
+  if (choiceName.empty())
+    choiceName = choices.program().str();
+  return choices;
 }
 
 void Compilation::takeKeptChoice(KernelChoices &choices,

@@ -8,6 +8,8 @@
 
 #include "Baechi/Driver/EmitLibrary.h"
 #include "Baechi/Driver/StepRun.h"
+#include "Baechi/Driver/StepStore.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Target/StepLibrary.h"
 
 using namespace mlir;
@@ -46,6 +48,41 @@ baechi::compileModel(DriverOptions options, placement::Machine machine,
   return read;
 }
 
+namespace {
+/// Another listener, and whether it was told what the next compilation of the
+/// same would have to tell, too.
+class Heard final : public Listener {
+public:
+  explicit Heard(Listener &other) : other(other) {}
+
+  void begin(StringRef what) override { other.begin(what); }
+  void end(StringRef what) override { other.end(what); }
+  void progress(StringRef what, size_t done, size_t total) override {
+    other.progress(what, done, total);
+  }
+  void tell(const Twine &line) override { other.tell(line); }
+  void note(const Twine &line) override {
+    said = true;
+    other.note(line);
+  }
+  void warn(const Twine &line) override {
+    said = true;
+    other.warn(line);
+  }
+  raw_ostream &diagnostics() override { return other.diagnostics(); }
+  void diagnosed(const Diagnostic &diagnostic) override {
+    said = true;
+    other.diagnosed(diagnostic);
+  }
+  bool isStopped() override { return other.isStopped(); }
+
+  bool said = false;
+
+private:
+  Listener &other;
+};
+} // namespace
+
 llvm::Error baechi::emitLibrary(DriverOptions options,
                                 placement::Machine machine,
                                 const std::string &file, Listener &listener,
@@ -57,11 +94,27 @@ llvm::Error baechi::emitLibrary(DriverOptions options,
   // Steps with the caller's arguments run here.
   options.measuresLater = budget && budget->later && inputs.empty();
   llvm::consumeError(budget.takeError());
-  auto compilation =
-      compileModel(std::move(options), std::move(machine), listener, inputs);
+  if (!options.text)
+    if (std::string error =
+            placement::readTextFile(options.model, options.text.emplace());
+        !error.empty())
+      return llvm::createStringError(error);
+  std::optional<StepStore> store =
+      inputs.empty() ? StepStore::open(options, machine, file) : std::nullopt;
+  if (store && store->take(listener))
+    return llvm::Error::success();
+  Heard heard(listener);
+  auto compilation = compileModel(options, machine, heard, inputs);
   if (!compilation)
     return compilation.takeError();
-  Phase phase(listener, "linking");
-  return writeStepLibrary(file, (*compilation)->program().manifestText(),
-                          (*compilation)->compiler().jit().objects());
+  {
+    Phase phase(listener, "linking");
+    if (llvm::Error error =
+            writeStepLibrary(file, (*compilation)->program().manifestText(),
+                             (*compilation)->compiler().jit().objects()))
+      return error;
+  }
+  if (store && !heard.said)
+    store->keep(**compilation, listener);
+  return llvm::Error::success();
 }

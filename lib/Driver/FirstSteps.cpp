@@ -55,7 +55,7 @@ llvm::Expected<bool> Compilation::compileToMeasure() {
   const KernelCosts &costs = kernelCostsOf(kKind);
   if (llvm::Error error = costs.adopt(module(), kept))
     return std::move(error);
-  KernelChoices choices(module());
+  KernelChoices choices = choicesOf();
   takeKeptChoice(choices, kept);
   if (llvm::Error error = measureKernels(kept, costs, /*choicesOnly=*/true))
     return std::move(error);

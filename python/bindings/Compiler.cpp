@@ -232,6 +232,22 @@ transform(std::string model, std::string name, std::string pipeline,
           std::move(job->text), std::move(job->result)};
 }
 
+nb::object takeKept(const std::string &folder, const nb::bytes &key) {
+  nb::object found = nb::none();
+  auto gave = [](void *user, const char *bytes, size_t size) {
+    *static_cast<nb::object *>(user) = nb::bytes(bytes, size);
+  };
+  baechiTakeKept(folder.c_str(), key.c_str(), key.size(), gave, &found,
+                 nullptr);
+  return found;
+}
+
+void keep(const std::string &folder, const nb::bytes &key,
+          const nb::bytes &bytes) {
+  baechiKeep(folder.c_str(), key.c_str(), key.size(), bytes.c_str(),
+             bytes.size(), nullptr);
+}
+
 /// For the end of the process.
 void waitForAbandoned() {
   nb::gil_scoped_release unlocked;
@@ -258,6 +274,10 @@ NB_MODULE(_compiler, m) {
         "Runs passes over a module and gives it in a form. Gives whether that "
         "was done, the messages, the same as baechi-opt writes them, and the "
         "text.");
+  m.def("take_kept", &takeKept, "folder"_a, "key"_a,
+        "The bytes that this compiler has kept in a store by a key, or None.");
+  m.def("keep", &keep, "folder"_a, "key"_a, "bytes"_a,
+        "Keeps bytes in a store.");
   m.def("wait_for_abandoned", &waitForAbandoned,
         "Waits for compilations that a signal has ended for their callers.");
 }

@@ -217,9 +217,9 @@ def test_tools_of_another_build_are_asked(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fresh_extension():
-    compiler._extension.cache_clear()
+    compiler.extension.cache_clear()
     yield
-    compiler._extension.cache_clear()
+    compiler.extension.cache_clear()
 
 
 def test_without_the_extension_the_tool_compiles(tmp_path, monkeypatch, fresh_extension):

@@ -105,6 +105,22 @@ TEST_F(Choices, ProcessesAndThreadsAgree) {
   }
 }
 
+TEST_F(Choices, KeepTheirRowsWhereTheOldestGo) {
+  keep("openblas");
+  Profile many;
+  many.target = "here";
+  for (size_t i = 0; i < kMostProfileRows; ++i)
+    many.rows.push_back(
+        {"k", std::to_string(i), "generated", "host", 10, 1, 3, 64});
+  EXPECT_EQ(llvm::toString(addToProfile(path, many)), "");
+  Profile read = llvm::cantFail(readProfile(path));
+  EXPECT_EQ(read.rows.size(), kMostProfileRows);
+  EXPECT_NE(read.find("aa", "host", "openblas"), nullptr);
+  EXPECT_EQ(read.find("0", "host", "generated"), nullptr);
+  EXPECT_NE(read.find("1", "host", "generated"), nullptr);
+  EXPECT_EQ(read.rows.back().hash, std::to_string(kMostProfileRows - 1));
+}
+
 TEST_F(Choices, AreReadAsTheyAreWritten) {
   Profile written = measured("openblas");
   written.choices = {{"p", {{"aa", "openblas"}, {"bb", "generated"}}},

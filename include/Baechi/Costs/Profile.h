@@ -84,6 +84,9 @@ struct HostTimes {
   std::optional<placement::Link> link = {};
 };
 
+/// A file keeps so many rows, and as many plans.
+inline constexpr size_t kMostProfileRows = 20000;
+
 /// The profile file (docs/profile-format.md). Rows are found by the kernel's
 /// text, so that one profile serves every model that has the kernel.
 struct Profile {
@@ -136,7 +139,8 @@ llvm::Error writeProfile(const std::string &path, const Profile &profile);
 /// Adds the rows, times within a step, plans and times of hosts that the file
 /// \p path lacks, if it is there, and rows that it has disturbed; times of
 /// hosts are replaced, choices never. Several processes may do so at once: no
-/// row is lost. Rows of host kernels that the file has of another target or
+/// row is lost, but the oldest above kMostProfileRows, of those that no choice
+/// names. Rows of host kernels that the file has of another target or
 /// compiler move to a file of their own beside it, whose name ends in a hash of
 /// both.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);

@@ -76,8 +76,14 @@ public:
   const placement::Machine &machine() const { return target; }
   bool hasDeviceOf(llvm::StringRef kind) const;
   HostCompiler &compiler() { return *hostCompiler; }
-  mlir::ModuleOp module() { return hostCompiler->module(); }
+  mlir::ModuleOp module() const { return hostCompiler->module(); }
   const CompiledProgram &program() const { return compiled; }
+  /// Once compiled: whether another compilation of the same, with what is in
+  /// the profile now, would measure nothing and have no other plans to compare.
+  bool isSettled() const;
+  /// What the profile knows the choice of kernels' code by; empty: costs are
+  /// not measured.
+  llvm::StringRef choiceProgram() const { return choiceName; }
   /// Those of the model, whole and in pieces.
   const LoweredKernels &loweredKernels() const { return *lowered; }
 
@@ -238,6 +244,8 @@ private:
   /// goes; \p choicesOnly: where there are several implementations.
   llvm::Error measureKernels(Profile &profile, const KernelCosts &costs,
                              bool choicesOnly);
+  /// The kernels that code is chosen for, before it is.
+  KernelChoices choicesOf();
   /// Has \p choices as \p profile has them of before, unless all is measured
   /// anew.
   void takeKeptChoice(KernelChoices &choices, const Profile &profile);
@@ -304,6 +312,8 @@ private:
   double profileSeconds = 0;
   KernelCostCounts kernelCostCounts;
   bool stepsMeasured = false, machineMeasured = false;
+  bool isCompared = false; ///< several plans were compiled
+  std::string choiceName;
 };
 
 } // namespace baechi

@@ -25,6 +25,10 @@ namespace baechi {
 llvm::Error writeStepLibrary(llvm::StringRef path, llvm::StringRef manifest,
                              llvm::ArrayRef<llvm::MemoryBufferRef> objects);
 
+/// What a library is linked by and with, beside its objects: it changes with
+/// the compiler's name and with the runtime.
+llvm::Expected<std::string> describeLinking();
+
 /// The library's prefix and names as C identifiers: "params/w" is "PARAMS_W".
 std::string cIdentifier(llvm::StringRef name, bool upper);
 /// Whether a C or C++ program cannot have a type of that name, or its header.

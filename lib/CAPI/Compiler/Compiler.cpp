@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi-c/Compiler.h"
+#include "Baechi/Conversion/HostJit/ObjectStore.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Driver/EmitLibrary.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/Transform.h"
@@ -151,6 +153,49 @@ BaechiCompileEnd run(CListener &listener,
   return BaechiFailed;
 }
 } // namespace
+
+/// Does \p work with the store of a folder and the name that \p key has there,
+/// and tells what went wrong with it.
+static void
+withStore(const char *folder, StringRef key, const BaechiCompileListener *told,
+          llvm::function_ref<void(ObjectStore &, const std::string &)> work) {
+  CListener listener("baechi-run", told);
+  llvm::Expected<ObjectStore> store = ObjectStore::open(folder);
+  if (!store) {
+    listener.warn(llvm::toString(store.takeError()));
+    return;
+  }
+  work(*store, ObjectStore::key(key, describeCompiler()));
+  std::string warnings = store->takeWarnings();
+  SmallVector<StringRef> lines;
+  StringRef(warnings).split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef line : lines)
+    listener.warn(line);
+}
+
+bool baechiTakeKept(const char *folder, const char *key, size_t keySize,
+                    void (*gave)(void *user, const char *bytes, size_t size),
+                    void *user, const BaechiCompileListener *told) {
+  bool found = false;
+  withStore(folder, StringRef(key, keySize), told,
+            [&](ObjectStore &store, const std::string &name) {
+              std::unique_ptr<llvm::MemoryBuffer> bytes = store.load(name);
+              found = bytes != nullptr;
+              if (found)
+                gave(user, bytes->getBufferStart(), bytes->getBufferSize());
+            });
+  return found;
+}
+
+void baechiKeep(const char *folder, const char *key, size_t keySize,
+                const char *bytes, size_t size,
+                const BaechiCompileListener *told) {
+  withStore(folder, StringRef(key, keySize), told,
+            [&](ObjectStore &store, const std::string &name) {
+              store.save(name, StringRef(bytes, size));
+              store.prune();
+            });
+}
 
 BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
                                    const char *name, const char *const *options,

@@ -8,8 +8,8 @@
 
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Conversion/HostJit/GemmLibraries.h"
+#include "Baechi/Conversion/HostJit/ObjectStore.h"
 #include "Internal.h"
-#include "ObjectStore.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Threading.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ObjectStore.h"
+#include "Baechi/Conversion/HostJit/ObjectStore.h"
 #include "Baechi/Placement/Io/Store.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CachePruning.h"

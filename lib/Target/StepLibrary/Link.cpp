@@ -182,6 +182,21 @@ llvm::Error link(std::vector<std::string> command, llvm::StringRef log) {
 }
 } // namespace
 
+llvm::Expected<std::string> baechi::describeLinking() {
+  llvm::Expected<std::vector<std::string>> compiler = findCompiler();
+  if (!compiler)
+    return compiler.takeError();
+  llvm::Expected<std::string> archive = findArchive();
+  if (!archive)
+    return archive.takeError();
+  fs::file_status status;
+  if (std::error_code code = fs::status(*archive, status))
+    return llvm::createStringError(*archive + ": " + code.message());
+  auto changed = status.getLastModificationTime().time_since_epoch().count();
+  return llvm::join(*compiler, " ") + " " + std::to_string(status.getSize()) +
+         " " + std::to_string(changed);
+}
+
 llvm::Error
 baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
                          llvm::ArrayRef<llvm::MemoryBufferRef> objects) {

@@ -81,7 +81,7 @@ def transform(
     """
     if not is_in_process():
         return _transform_beside(module, passes, form, name)
-    done, said, wrote, text = _extension().transform(module, name, pipeline(passes), form)
+    done, said, wrote, text = extension().transform(module, name, pipeline(passes), form)
     if not done:
         hidden = name if name == _MODEL else None
         raise tools.error_of("baechi-opt", wrote, hidden, [Message(*each) for each in said])
@@ -130,7 +130,7 @@ def is_in_process() -> bool:
     if way not in _WAYS:
         raise ValueError(f"BAECHI_COMPILER is {way!r}: give {' or '.join(_WAYS)}")
     tool = os.path.realpath(tools.find("baechi-run"))  # an error where there is none
-    if way == "subprocess" or (module := _extension()) is None:
+    if way == "subprocess" or (module := extension()) is None:
         return False
     # Of the same build or package: BUILD/bin and BUILD/lib/python, or baechi/bin and baechi.
     root = pathlib.Path(tool).parents[1]
@@ -170,7 +170,7 @@ def preload() -> None:
 
 
 @functools.cache
-def _extension() -> Any:
+def extension() -> Any:
     """The compiler, apart from other MLIRs of the process; None without it."""
     flags = sys.getdlopenflags()
     sys.setdlopenflags(_FLAGS)
@@ -194,7 +194,7 @@ def _extension() -> Any:
 def _within(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message]:
     try:
         progressed = _progressed if progress.is_shown() else None
-        done, said, wrote = _extension().compile(
+        done, said, wrote = extension().compile(
             text, _MODEL, str(file), options.words(), progressed
         )
     except RuntimeError as error:  # no thread

@@ -19,6 +19,7 @@ import jax
 from baechi.checking.options import CheckOptions
 from baechi.common import progress, temporary
 from baechi.compiling import compiler
+from baechi.compiling.kept import kept_bytes
 from baechi.compiling.options import CompileOptions
 from baechi.compiling.tools import CompileError
 from baechi.importer.jax import replicas as written
@@ -235,8 +236,10 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         arguments = jax.tree.unflatten(call.tree, call.leaves)
         name = _identifier(self._step)
         try:
+            # The first values of what is lowered are part of it.
+            store = None if by_shape else kept_bytes()
             imported = import_step(
-                plain, arguments, call.donated, name, by_shape=by_shape, host=True
+                plain, arguments, call.donated, name, by_shape=by_shape, host=True, store=store
             )
         except Exception as error:
             # JAX's own message names no argument of the step.

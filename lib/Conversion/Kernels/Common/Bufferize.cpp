@@ -10,6 +10,7 @@
 #include "Common/Lowering.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -109,6 +110,11 @@ LogicalResult baechi::bufferizeKernels(ModuleOp kernels,
   nestSwitches(kernels);
   for (auto kernel : kernels.getOps<func::FuncOp>())
     copyCapturedDestinations(kernel);
+  kernels.getContext()
+      ->loadDialect<bufferization::BufferizationDialect,
+                    memref::MemRefDialect>();
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    copyInsertChains(kernel);
   PassManager bufferize(kernels.getContext());
   addBufferization(bufferize);
   if (failed(bufferize.run(kernels)))

@@ -39,6 +39,9 @@ void nestSwitches(mlir::ModuleOp kernels);
 /// in the tensor itself, and its bufferization does not see that the next
 /// iteration reads that.
 void copyCapturedDestinations(mlir::func::FuncOp kernel);
+/// Long chains of insertions of a kernel's arguments become copies into a
+/// buffer (InsertChains.cpp).
+void copyInsertChains(mlir::func::FuncOp kernel);
 
 /// Takes kernels on tensors to functions on memrefs, the arguments and then the
 /// results. Their own buffers are allocations that may be hoisted.

@@ -35,20 +35,20 @@ std::string describeFileOf(void *address, bool byContent) {
          " ";
 }
 
-/// All code that has a part in compiling a kernel: this project's and MLIR's,
-/// which may be in a library of its own.
-std::string describeThisCompiler() {
-  return describeFileOf(reinterpret_cast<void *>(&describeThisCompiler),
-                        /*byContent=*/true) +
-         describeFileOf(reinterpret_cast<void *>(&mlir::verify),
-                        /*byContent=*/false);
-}
 } // namespace
 
+const std::string &baechi::describeCompiler() {
+  // This project's code, and MLIR's, which may be in a library of its own.
+  static const std::string files =
+      describeFileOf(reinterpret_cast<void *>(&describeCompiler),
+                     /*byContent=*/true) +
+      describeFileOf(reinterpret_cast<void *>(&mlir::verify),
+                     /*byContent=*/false);
+  return files;
+}
+
 std::string baechi::storedText(func::FuncOp kernel) {
-  // Whatever lowers kernels is part of these files.
-  static const std::string compiler = describeThisCompiler();
-  std::string text = compiler;
+  std::string text = describeCompiler();
   llvm::raw_string_ostream os(text);
   // Said or not, it is the same code, and the scratch follows from it.
   OwningOpRef<func::FuncOp> said = kernel.clone();

@@ -38,6 +38,7 @@ from baechi.importer.jax import (
 )
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.inline import inline_calls
+from baechi.importer.jax.kept import Kept, KeptModule
 from baechi.importer.jax.signature import Signature, describe
 from baechi.importer.jax.signless import make_signless
 
@@ -73,6 +74,7 @@ def import_step(
     loops: bool = True,
     by_shape: bool = False,
     host: bool = False,
+    store: Kept | None = None,
 ) -> ImportedStep:
     """Imports `step(*args)` as a module `name` with one function, `@step`.
 
@@ -80,10 +82,11 @@ def import_step(
     arguments are replaced by their next values after every step. Without `loops`
     the gradients of look-ups are products with one-hot matrices, for compilers
     that have none. With `host` JAX computes what has no lowering (docs/host-calls.md).
+    A module that `store` has is not made again; its first values may be others.
     Raises ImportFailure.
     """
     with collector.paused():
-        return _import(step, args, donate_argnums, name, loops, by_shape, host)
+        return _import(step, args, donate_argnums, name, loops, by_shape, host, store)
 
 
 def _import(
@@ -94,6 +97,7 @@ def _import(
     loops: bool,
     by_shape: bool,
     host: bool,
+    store: Kept | None,
 ) -> ImportedStep:
     try:
         signature, traced = describe(step, args, donate_argnums, by_shape)
@@ -121,6 +125,14 @@ def _import(
     if _has_unknown_sizes(module):
         # A function of jax.export with symbolic dimensions, which is called with known sizes.
         module = internal.refine_polymorphic_shapes(module)
+    written_for = unrolled.replicas if unrolled else 1
+    kept = None
+    # What calls the host is known to this process alone.
+    if store is not None and not calls:
+        batched = unrolled.batched if unrolled else {}
+        kept = KeptModule(store, module, name, signature, (written_for, batched))
+        if found := kept.take():
+            return ImportedStep(*found, signature, (), written_for)
     with module.context, ir.Location.unknown():
         to_linalg(module)
         (function,) = module.body.operations
@@ -133,7 +145,8 @@ def _import(
         count = name_operations(ir, module, locations.name_of)
         # The last pass has verified it, and names change nothing of that.
         text = module.operation.get_asm(enable_debug_info=True, assume_verified=True)
-        written_for = unrolled.replicas if unrolled else 1
+        if kept is not None:
+            kept.keep(text, count)
         return ImportedStep(text, count, signature, calls, written_for)
 
 

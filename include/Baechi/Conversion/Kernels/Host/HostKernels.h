@@ -56,6 +56,9 @@ llvm::StringRef askedImplementation(mlir::func::FuncOp kernel);
 /// (LoweredKernels does the same for who asks for a kernel more than once.)
 mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
 
+/// The programs that have a part in compiling: it changes with any of them.
+const std::string &describeCompiler();
+
 /// What the code of `kernel` in the implementation that it asks for depends on,
 /// beside the processor: its text, and the programs that lower it. What a store
 /// of code finds it by.

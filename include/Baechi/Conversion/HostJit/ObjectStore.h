@@ -13,8 +13,8 @@
 /// store saves that, too.)
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_CONVERSION_HOSTJIT_OBJECTSTORE_H
-#define BAECHI_LIB_CONVERSION_HOSTJIT_OBJECTSTORE_H
+#ifndef BAECHI_CONVERSION_HOSTJIT_OBJECTSTORE_H
+#define BAECHI_CONVERSION_HOSTJIT_OBJECTSTORE_H
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -57,4 +57,4 @@ private:
 
 } // namespace baechi
 
-#endif // BAECHI_LIB_CONVERSION_HOSTJIT_OBJECTSTORE_H
+#endif // BAECHI_CONVERSION_HOSTJIT_OBJECTSTORE_H

@@ -1,0 +1,84 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules that were imported before: what JAX has lowered a step to is found again by its bytes.
+
+Nothing before that can be: a Python function computes whatever it likes while it is traced.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import pathlib
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import jax
+import jaxlib
+from jaxlib.mlir import ir
+
+import baechi
+from baechi.importer.jax.signature import Signature
+
+
+class Kept(Protocol):
+    """A store of bytes."""
+
+    def take(self, key: bytes) -> bytes | None: ...
+
+    def keep(self, key: bytes, value: bytes) -> None: ...
+
+
+class KeptModule:
+    """The place in a store of what one module of StableHLO is imported to.
+
+    The first values of arguments are not part of it: a module that is found has those of the call
+    that it was made for, which are as good to measure with.
+
+    replicas: how many it is written for, and which arguments have a part for each.
+    """
+
+    def __init__(
+        self,
+        store: Kept,
+        module: ir.Module,
+        name: str,
+        signature: Signature,
+        replicas: tuple[int, Mapping[int, Sequence[Sequence[int]]]],
+    ):
+        arguments = [
+            (each.name, each.init.shape, each.init.dtype, each.updated_by)
+            for each in signature.arguments
+        ]
+        given = (name, arguments, signature.results, replicas, jax.__version__, jaxlib.__version__)
+        bytecode = io.BytesIO()
+        module.operation.write_bytecode(bytecode)
+        digest = hashlib.sha256(_importer())
+        digest.update(repr(given).encode())
+        digest.update(bytecode.getbuffer())
+        self._store, self._key = store, digest.digest()
+
+    def take(self) -> tuple[str, int] | None:
+        """The imported module, and how many linalg operations it has."""
+        found = self._store.take(self._key)
+        if found is None:
+            return None
+        count, text = zlib.decompress(found).decode().split("\n", 1)
+        return text, int(count)
+
+    def keep(self, text: str, count: int) -> None:
+        self._store.keep(self._key, zlib.compress(f"{count}\n{text}".encode(), 1))
+
+
+@functools.cache
+def _importer() -> bytes:
+    """Of all code that has a part in importing."""
+    root = pathlib.Path(baechi.__file__).parent
+    digest = hashlib.sha256()
+    for folder in ("importer/common", "importer/jax"):
+        for file in sorted((root / folder).glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.digest()
