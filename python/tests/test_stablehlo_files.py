@@ -228,6 +228,7 @@ def test_what_is_no_step_is_refused(case: str, tmp_path: pathlib.Path) -> None:
         (b"\xff\xfe\x00", "neither text nor MLIR bytecode"),
         (b"ML\xefR\x0dStableHLO_v1.0.0\x00broken", "not a portable artifact of StableHLO"),
         (b"ML\xefR\x01broken", "not a module of StableHLO"),
+        (b"func.func @f(%x: tensor<4xf32>) { linalg.fill }", "baechi-run takes it as it is"),
     ],
 )
 def test_damaged_files_are_refused(data: bytes, told: str, tmp_path: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 
 // expected-error @+1 {{the module has no public function; the function to compile must be its only public one}}
 module {
+  // expected-note @+1 {{@helper is private}}
   func.func private @helper() {
     return
   }
@@ -12,9 +13,11 @@ module {
 
 // expected-error @+1 {{the module has several public functions; make all but one private: @init @step}}
 module {
+  // expected-note @+1 {{this one is public}}
   func.func @init() {
     return
   }
+  // expected-note @+1 {{this one is public}}
   func.func @step() {
     return
   }
@@ -94,9 +97,52 @@ func.func @step(%a: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
 
 func.func private @helper(tensor<4xf32>) -> tensor<4xf32>
 func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'func.call' op calls @helper, which has no body: define it in this module}}
+  %r = call @helper(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func private @helper(%a: tensor<4xf32>) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{'func.call' op calls another function; inline it first (--inline)}}
   %r = call @helper(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func private @even(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %r = call @odd(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func private @odd(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %r = call @even(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'func.call' op calls @even, which calls itself: write a loop (scf.while) instead}}
+  %r = call @even(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%a: tensor<4xf32>) -> tensor<4xi32> {
+  // expected-error @+1 {{'tensor.bitcast' op cannot become part of a kernel; write it as a linalg.generic with arith.bitcast}}
+  %r = tensor.bitcast %a : tensor<4xf32> to tensor<4xi32>
+  return %r : tensor<4xi32>
+}
+
+// -----
+
+func.func @step(%a: tensor<4xf32>, %i: tensor<2x1xi32>) -> tensor<2x1xf32> {
+  // expected-error @+1 {{'tensor.gather' op cannot become part of a kernel; write it as a linalg.generic with tensor.extract}}
+  %r = tensor.gather %a[%i] gather_dims([0]) : (tensor<4xf32>, tensor<2x1xi32>) -> tensor<2x1xf32>
+  return %r : tensor<2x1xf32>
 }
 
 // -----

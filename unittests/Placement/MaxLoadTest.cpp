@@ -10,6 +10,7 @@
 #include "TestProblems.h"
 
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Study/Judge.h"
 #include "Bounds/Bounds.h"
 #include "Memory/Memory.h"
 #include "Model/Random.h"
@@ -78,6 +79,38 @@ Problem chain(const std::vector<int64_t> &times, int64_t bytes,
           {static_cast<int32_t>(i) - 1, 0, static_cast<int32_t>(i)});
   }
   return problem;
+}
+
+/// A device that passes a tensor on is quicker than the slow link to where it
+/// goes.
+TEST(MaxLoad, CountsTheWaysThatAPlacementHas) {
+  Problem problem = chain({10, 10}, 90, 3);
+  problem.machine.linkModel = LinkModel::Parallel;
+  problem.machine.links[2] = Link{5000, 1000}; // from 0 to 2
+  ASSERT_THAT(check(problem), IsEmpty());
+  Model model(problem);
+  EXPECT_EQ(maxLoad(model, {0, 2}), 5090);
+  Placement placement;
+  placement.device = {0, 2};
+  placement.startNs = {0, 210};
+  placement.makespanNs = 220;
+  placement.transfers = {{0, 0, 0, 1, 10, 110}, {0, 0, 1, 2, 110, 210}};
+  EXPECT_EQ(maxLoad(model, placement), 100);
+  PlaceResult judged = judge(problem, placement, {});
+  EXPECT_EQ(judged.error, "");
+  EXPECT_EQ(judged.maxLoadNs, 100);
+}
+
+/// What exclusive links and devices carry, the makespan covers.
+TEST(MaxLoad, IsNeverAboveTheStep) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    Problem problem = loadProblem(seed);
+    if (problem.machine.stagedThrough)
+      continue;
+    PlaceResult result = place(problem, {});
+    if (result.placement)
+      EXPECT_LE(result.maxLoadNs, result.placement->makespanNs) << seed;
+  }
 }
 
 TEST(StagedLoad, SendsOnceAndFetchesOnEveryDevice) {

@@ -14,9 +14,6 @@ using namespace baechi::placement;
 
 namespace {
 
-/// Calls \p visit(tensor, from, to) for every transfer that \p device asks
-/// for, and \p visit(tensor, from, from) before those of a tensor. False when
-/// two devices that must talk cannot.
 /// Calls \p visit with every transfer, and with a tensor's home twice before
 /// the first one of it. False when two devices that must talk cannot.
 template <typename Visit>
@@ -65,50 +62,84 @@ int64_t stagedLoad(const Model &model, const Assignment &device,
   return *std::max_element(load.begin(), load.end());
 }
 
+/// Of a machine that does not stage transfers.
+class Loads {
+public:
+  Loads(const Model &model, const Assignment &device)
+      : model(model), machine(*model.machine), devices(model.numDevices),
+        numCards(machine.nodes ? machine.nodes->numCards : 0), compute(devices),
+        out(devices), in(devices), pair(static_cast<size_t>(devices) * devices),
+        card(static_cast<size_t>(2) * numCards + 1) {
+    for (int32_t i = 0; i < model.numNodes; ++i)
+      compute[device[i]] += model.timeOf(i, device[i]);
+  }
+
+  void addTransfer(int32_t tensor, int32_t from, int32_t to) {
+    bool oneSide = machine.linkModel == LinkModel::Sequential;
+    int64_t ns = model.transferNs(tensor, from, to);
+    out[from] += ns;
+    in[to] += ns;
+    pair[from * devices + to] += ns;
+    if (machine.usesCards(from, to)) {
+      card[machine.nodes->card[from]] += ns;
+      card[machine.nodes->card[to] + (oneSide ? 0 : numCards)] += ns;
+    }
+  }
+
+  int64_t largest() const {
+    int64_t load = std::max(largestOf(compute), largestOf(card));
+    switch (machine.linkModel) {
+    case LinkModel::Unlimited:
+      break;
+    case LinkModel::Parallel:
+      load = std::max(load, largestOf(pair));
+      break;
+    case LinkModel::Duplex:
+      load = std::max({load, largestOf(out), largestOf(in)});
+      break;
+    case LinkModel::Sequential:
+      for (int32_t d = 0; d < devices; ++d)
+        load = std::max(load, out[d] + in[d]);
+      break;
+    }
+    return load;
+  }
+
+  const std::vector<int64_t> &computing() const { return compute; }
+
+private:
+  static int64_t largestOf(const std::vector<int64_t> &loads) {
+    return *std::max_element(loads.begin(), loads.end());
+  }
+
+  const Model &model;
+  const Machine &machine;
+  const int32_t devices, numCards;
+  std::vector<int64_t> compute, out, in, pair, card;
+};
+
 } // namespace
 
 int64_t baechi::placement::maxLoad(const Model &model,
                                    const Assignment &device) {
-  int32_t devices = model.numDevices;
-  std::vector<int64_t> compute(devices, 0), out(devices, 0), in(devices, 0);
-  std::vector<int64_t> pair(static_cast<size_t>(devices) * devices, 0);
-  const Machine &machine = *model.machine;
-  int32_t numCards = machine.nodes ? machine.nodes->numCards : 0;
-  bool oneSide = machine.linkModel == LinkModel::Sequential;
-  std::vector<int64_t> card(static_cast<size_t>(2) * numCards + 1, 0);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    compute[device[i]] += model.timeOf(i, device[i]);
+  Loads loads(model, device);
   if (model.machine->stagedThrough)
-    return stagedLoad(model, device, std::move(compute));
+    return stagedLoad(model, device, loads.computing());
   if (!forEachTransfer(model, device, [&](int32_t t, int32_t from, int32_t to) {
-        if (from == to)
-          return;
-        int64_t ns = model.transferNs(t, from, to);
-        out[from] += ns;
-        in[to] += ns;
-        pair[from * devices + to] += ns;
-        if (machine.usesCards(from, to)) {
-          card[machine.nodes->card[from]] += ns;
-          card[machine.nodes->card[to] + (oneSide ? 0 : numCards)] += ns;
-        }
+        if (from != to)
+          loads.addTransfer(t, from, to);
       }))
     return never;
-  int64_t load = std::max(*std::max_element(compute.begin(), compute.end()),
-                          *std::max_element(card.begin(), card.end()));
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
-    break;
-  case LinkModel::Parallel:
-    load = std::max(load, *std::max_element(pair.begin(), pair.end()));
-    break;
-  case LinkModel::Duplex:
-    load = std::max({load, *std::max_element(out.begin(), out.end()),
-                     *std::max_element(in.begin(), in.end())});
-    break;
-  case LinkModel::Sequential:
-    for (int32_t d = 0; d < devices; ++d)
-      load = std::max(load, out[d] + in[d]);
-    break;
-  }
-  return load;
+  return loads.largest();
+}
+
+int64_t baechi::placement::maxLoad(const Model &model,
+                                   const Placement &placement) {
+  if (model.machine->stagedThrough)
+    return maxLoad(model, placement.device);
+  Loads loads(model, placement.device);
+  for (const Transfer &transfer : placement.transfers)
+    loads.addTransfer(model.tensorsOf(transfer.op).first + transfer.output,
+                      transfer.from, transfer.to);
+  return loads.largest();
 }

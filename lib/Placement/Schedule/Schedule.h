@@ -140,6 +140,9 @@ std::vector<int64_t> schedulePeaks(const Model &model, const Assignment &device,
 /// the machine stages transfers, of a device's computing, sending and fetching
 /// together. `never` when two devices that must talk cannot.
 int64_t maxLoad(const Model &model, const Assignment &device);
+/// The same with tensors on the ways that \p placement, of the problem's own
+/// model, has: it may relay what a link could carry.
+int64_t maxLoad(const Model &model, const Placement &placement);
 
 /// The placement that a schedule of the problem's own model stands for.
 Placement toPlacement(const Model &model, const Assignment &device,

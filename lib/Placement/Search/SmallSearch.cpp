@@ -33,7 +33,7 @@ static int64_t valueOf(const Model &model, const Placement &placement,
   case Objective::Makespan:
     return placement.makespanNs;
   case Objective::MaxLoad:
-    return maxLoad(model, placement.device);
+    return maxLoad(model, placement);
   case Objective::Period:
     return PeriodReplay(model).run(placement).ns();
   }

@@ -112,7 +112,7 @@ void Contest::keep(Candidate &candidate, Placement placement,
                    std::vector<std::string> notes) {
   candidate.feasible = true;
   candidate.makespanNs = placement.makespanNs;
-  candidate.maxLoadNs = maxLoad(model, placement.device);
+  candidate.maxLoadNs = maxLoad(model, placement);
   int64_t value = candidate.makespanNs;
   if (objective == Objective::MaxLoad)
     value = candidate.maxLoadNs;

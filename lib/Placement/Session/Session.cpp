@@ -331,7 +331,7 @@ void Session::accept() {
   }
   result.winner = best.name;
   result.notes.insert(result.notes.end(), best.notes.begin(), best.notes.end());
-  result.maxLoadNs = maxLoad(model, best.placement.device);
+  result.maxLoadNs = maxLoad(model, best.placement);
   if (options.objective == Objective::Period) {
     Period period = PeriodReplay(model).run(best.placement);
     result.periodNs = period.ns();

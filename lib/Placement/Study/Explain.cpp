@@ -318,7 +318,7 @@ Explanation Explainer::Implementation::explain(int32_t i) {
   e.critical = critical.op[i] != 0;
   e.objective = options.objective;
   e.makespanNs = placement.makespanNs;
-  e.maxLoadNs = maxLoad(model, placement.device);
+  e.maxLoadNs = maxLoad(model, placement);
   e.againNs = again;
   std::vector<uint8_t> moves(model.numUnits, 0);
   moves[unit] = 1;
@@ -365,7 +365,7 @@ Explainer::Implementation::explainSet(std::span<const int32_t> ops) {
   e.operators = static_cast<int32_t>(ops.size());
   e.objective = options.objective;
   e.makespanNs = placement.makespanNs;
-  e.maxLoadNs = maxLoad(model, placement.device);
+  e.maxLoadNs = maxLoad(model, placement);
   e.againNs = again;
   e.devices.resize(model.numDevices);
   std::vector<uint8_t> moves(model.numUnits, 0);

@@ -37,7 +37,7 @@ PlaceResult baechi::placement::judge(const Problem &problem,
   result.error.clear();
   result.winner = "given";
   result.maxLoadNs =
-      problem.graph.ops.empty() ? 0 : maxLoad(Model(problem), placement.device);
+      problem.graph.ops.empty() ? 0 : maxLoad(Model(problem), placement);
   if (options.objective == Objective::Period) {
     Period period = PeriodReplay(Model(problem)).run(placement);
     result.periodNs = period.ns();

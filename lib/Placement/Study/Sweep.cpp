@@ -190,7 +190,7 @@ bool Sweeper::tryTakingOver(SweepPoint &point, int32_t devices,
   better.valid = true;
   better.problem.clear();
   better.makespanNs = mapped.makespanNs;
-  better.maxLoadNs = maxLoad(Model(problem), mapped.device);
+  better.maxLoadNs = maxLoad(Model(problem), mapped);
   if (point.valid && valueOf(better) >= valueOf(point))
     return false;
   findPeak(better, usage(problem, mapped));

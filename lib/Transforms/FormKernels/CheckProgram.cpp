@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -28,14 +29,23 @@ FailureOr<func::FuncOp> formkernels::findStep(ModuleOp module) {
       candidates.push_back(function);
   if (failed(checkNotPartitioned(module)))
     return failure();
-  if (candidates.empty())
-    return module.emitError("the module has no public function; the function "
-                            "to compile must be its only public one");
+  if (candidates.empty()) {
+    InFlightDiagnostic diagnostic =
+        module.emitError("the module has no public function; the function "
+                         "to compile must be its only public one");
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.isDeclaration())
+        diagnostic.attachNote(function.getLoc())
+            << "@" << function.getName() << " is private";
+    return diagnostic;
+  }
   if (candidates.size() > 1) {
     InFlightDiagnostic diagnostic = module.emitError(
         "the module has several public functions; make all but one private:");
     for (func::FuncOp candidate : candidates)
       diagnostic << " @" << candidate.getName();
+    for (func::FuncOp candidate : candidates)
+      diagnostic.attachNote(candidate.getLoc()) << "this one is public";
     return diagnostic;
   }
   func::FuncOp step = candidates.front();
@@ -118,6 +128,51 @@ LogicalResult formkernels::checkAsWritten(func::FuncOp step) {
   return checkNotLostByFolds(step->getParentOfType<ModuleOp>());
 }
 
+/// Whether \p function calls itself, by others or at once.
+static bool isRecursive(func::FuncOp function) {
+  llvm::SetVector<Operation *> called;
+  auto collect = [&](Operation *from) {
+    from->walk([&](func::CallOp call) {
+      if (Operation *callee =
+              SymbolTable::lookupNearestSymbolFrom(call, call.getCalleeAttr()))
+        called.insert(callee);
+    });
+  };
+  collect(function);
+  for (size_t i = 0; i < called.size() && !called.contains(function); ++i)
+    collect(called[i]);
+  return called.contains(function);
+}
+
+/// Of a call that inlining has left.
+static LogicalResult refuseCall(Operation *op) {
+  auto call = dyn_cast<func::CallOp>(op);
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+                           call, call.getCalleeAttr())
+                     : nullptr;
+  if (callee && callee.isDeclaration())
+    return op->emitOpError("calls @")
+           << callee.getName()
+           << ", which has no body: define it in this module";
+  if (callee && isRecursive(callee))
+    return op->emitOpError("calls @")
+           << callee.getName()
+           << ", which calls itself: write a loop (scf.while) instead";
+  return op->emitOpError("calls another function; inline it first (--inline)");
+}
+
+/// What an operation of tensors that no kernel can have is written as instead;
+/// empty: kernels have it.
+static StringRef writtenAs(Operation *op) {
+  if (isa<tensor::GatherOp>(op))
+    return "a linalg.generic with tensor.extract";
+  if (isa<tensor::ScatterOp>(op))
+    return "an scf.for with tensor.insert or tensor.insert_slice";
+  if (isa<tensor::BitcastOp>(op))
+    return "a linalg.generic with arith.bitcast";
+  return "";
+}
+
 LogicalResult formkernels::checkOperations(func::FuncOp step) {
   for (BlockArgument argument : step.getArguments()) {
     std::string why = whyUnsupported(argument.getType());
@@ -147,8 +202,11 @@ LogicalResult formkernels::checkOperations(func::FuncOp step) {
         return checkTypes(inner);
       }
       if (isa<CallOpInterface>(inner))
-        return inner->emitOpError("calls another function; inline it first "
-                                  "(--inline)");
+        return refuseCall(inner);
+      if (StringRef instead = writtenAs(inner); !instead.empty())
+        return inner->emitOpError(
+                   "cannot become part of a kernel; write it as ")
+               << instead;
       if (!isa_and_nonnull<linalg::LinalgDialect, tensor::TensorDialect,
                            arith::ArithDialect, math::MathDialect,
                            scf::SCFDialect>(inner->getDialect()))
