@@ -14,6 +14,8 @@
 #include "Schedule/Schedule.h"
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,16 +29,28 @@ struct Winner {
   std::vector<std::string> notes; ///< shown when it wins
 };
 
+/// What was found of a graph and the memories, whatever its links can do at a
+/// time.
+struct KnownOfMemory {
+  explicit KnownOfMemory(const Model &model) : lean(model) {}
+
+  memory::LeanOrders lean;
+  std::set<Assignment> unfit; ///< what could not be repaired
+  /// What was packed by memory alone, where that does not fit.
+  std::optional<Assignment> unfitPacking;
+};
+
 /// Schedules the assignments that placers and searches propose, and keeps the
 /// best one that is within the memories.
 class Contest {
 public:
   /// \p candidates: gets one of each proposal, with its values or what is
-  /// wrong with it.
+  /// wrong with it. \p known, which grows, outlives the contest.
   Contest(const Problem &problem, const Model &model, Objective objective,
-          std::vector<Candidate> &candidates)
+          std::vector<Candidate> &candidates, KnownOfMemory &known)
       : problem(problem), model(model), objective(objective),
-        candidates(candidates), scheduler(model), periods(model) {}
+        candidates(candidates), known(known), scheduler(model), periods(model) {
+  }
 
   /// Schedules an assignment within the memories, in the orders of \p starts
   /// (ns) too, and repairs it where that is needed.
@@ -78,6 +92,7 @@ private:
   const Model &model;
   Objective objective;
   std::vector<Candidate> &candidates;
+  KnownOfMemory &known;
   Scheduler scheduler;
   PeriodReplay periods;
   Winner winner;

@@ -9,6 +9,7 @@
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Session/PlaceBriefly.h"
 #include "Model/DeviceOrder.h"
 #include "Session/Session.h"
 
@@ -31,10 +32,11 @@ constexpr size_t fewOperators = 1000, manyOperators = 50'000;
 
 /// The same machine where its links can do less at a time, and a session on it.
 struct Weaker {
-  Weaker(const Problem &given, LinkModel linkModel, const PlaceOptions &options)
+  Weaker(const Session &own, const Problem &given, LinkModel linkModel,
+         const PlaceOptions &options)
       : problem(given), options(options),
         name(fmt::format("{} links", linkModelName(linkModel))),
-        session(problem, this->options, result) {
+        session(problem, this->options, result, own) {
     problem.machine.linkModel = linkModel;
     this->options.progress = nullptr;
   }
@@ -48,7 +50,7 @@ struct Weaker {
 
 /// A session for every link model that allows less than the problem's, the
 /// least first; for the least alone where there are more than few operators.
-std::deque<Weaker> weakerSessions(const Problem &problem,
+std::deque<Weaker> weakerSessions(const Session &own, const Problem &problem,
                                   const PlaceOptions &options) {
   std::deque<Weaker> sessions;
   if (problem.graph.ops.size() > manyOperators ||
@@ -59,17 +61,17 @@ std::deque<Weaker> weakerSessions(const Problem &problem,
     if (less == problem.machine.linkModel ||
         (!sessions.empty() && problem.graph.ops.size() > fewOperators))
       break;
-    sessions.emplace_back(problem, less, options);
+    sessions.emplace_back(own, problem, less, options);
   }
   return sessions;
 }
 
-void placeOn(const Problem &problem, const PlaceOptions &options,
+void placeOn(const Problem &problem, const PlaceOptions &options, bool explains,
              PlaceResult &result) {
-  Session own(problem, options, result);
+  Session own(problem, options, result, explains);
   if (!own.begin())
     return;
-  std::deque<Weaker> weaker = weakerSessions(problem, options);
+  std::deque<Weaker> weaker = weakerSessions(own, problem, options);
   // Each takes over what the one before it has found.
   auto forEach = [&](auto visit) {
     const Weaker *before = nullptr;
@@ -159,8 +161,8 @@ int64_t baechi::placement::objectiveNs(const PlaceResult &result,
   return result.placement->makespanNs;
 }
 
-PlaceResult baechi::placement::place(const Problem &problem,
-                                     const PlaceOptions &options) {
+static PlaceResult placed(const Problem &problem, const PlaceOptions &options,
+                          bool explains) {
   PlaceResult result;
   try {
     const auto &names = placerNames();
@@ -199,10 +201,10 @@ PlaceResult baechi::placement::place(const Problem &problem,
     }
     std::vector<int32_t> order = deviceOrder(problem);
     if (std::is_sorted(order.begin(), order.end())) {
-      placeOn(problem, options, result);
+      placeOn(problem, options, explains, result);
     } else {
       Problem reordered{problem.graph, reorder(problem.machine, order)};
-      placeOn(reordered, options, result);
+      placeOn(reordered, options, explains, result);
       restoreDevices(order, result);
     }
   } catch (const Cancelled &) {
@@ -213,4 +215,14 @@ PlaceResult baechi::placement::place(const Problem &problem,
     result.error = fmt::format("placement failed: {}", e.what());
   }
   return result;
+}
+
+PlaceResult baechi::placement::place(const Problem &problem,
+                                     const PlaceOptions &options) {
+  return placed(problem, options, /*explains=*/true);
+}
+
+PlaceResult baechi::placement::placeBriefly(const Problem &problem,
+                                            const PlaceOptions &options) {
+  return placed(problem, options, /*explains=*/false);
 }

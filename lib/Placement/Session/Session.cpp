@@ -134,19 +134,25 @@ std::string Session::noSingleDevice() const {
 }
 
 /// By memory alone.
-Assignment Session::pack() {
+const Assignment &Session::pack() {
+  if (packing)
+    return *packing;
   phase("packing");
-  Assignment packed(model.numNodes);
-  memory::findFit(model, packed);
-  contest.consider("packing", packed);
-  return packed;
+  packing = known->unfitPacking;
+  if (!packing) {
+    packing.emplace(model.numNodes);
+    if (!memory::findFit(model, known->lean, *packing))
+      known->unfitPacking = packing;
+  }
+  contest.consider("packing", *packing);
+  return *packing;
 }
 
 /// Nothing fits so far.
 void Session::lastResort() {
   if (contest.hasWinner() || !result.error.empty())
     return;
-  Assignment packed = pack();
+  const Assignment &packed = pack();
   if (contest.hasWinner())
     return;
   if (!contest.canTalk(packed))
@@ -164,7 +170,7 @@ void Session::lastResort() {
                         "has ruled out all of them"
                       : "no placement was found that fits the memories, and "
                         "no proof that there is none") +
-        memory::explainMemory(problem, model, packed);
+        (explains ? memory::explainMemory(problem, model, packed) : "");
 }
 
 /// Pieces of operators that were cut.
@@ -238,11 +244,13 @@ bool Session::begin() {
   }
   if (std::string proof = memory::proveInfeasible(problem, model);
       !proof.empty()) {
-    Assignment closest;
-    memory::packUnits(model, closest);
-    memory::repair(model, closest);
-    result.error = "no placement can fit the memories: " + proof +
-                   memory::explainMemory(problem, model, closest);
+    result.error = "no placement can fit the memories: " + proof;
+    if (explains) {
+      Assignment closest;
+      memory::packUnits(model, closest);
+      memory::repair(model, closest);
+      result.error += memory::explainMemory(problem, model, closest);
+    }
     return false;
   }
   bound();

@@ -35,10 +35,19 @@ class Session {
 public:
   /// The options' placer and grouping steps exist; \p problem has passed
   /// `check`. All three must outlive the session.
+  /// \p explains: the error says what is missing in the memories.
   Session(const Problem &problem, const PlaceOptions &options,
-          PlaceResult &result)
-      : problem(problem), options(options), result(result), model(problem),
-        contest(problem, model, options.objective, result.candidates) {}
+          PlaceResult &result, bool explains)
+      : problem(problem), options(options), result(result), explains(explains),
+        model(problem), known(std::make_shared<KnownOfMemory>(model)),
+        contest(problem, model, options.objective, result.candidates, *known) {}
+  /// The same for the graph and the devices of \p like, which outlives it, but
+  /// for what links can do at a time; it explains nothing.
+  Session(const Problem &problem, const PlaceOptions &options,
+          PlaceResult &result, const Session &like)
+      : problem(problem), options(options), result(result), explains(false),
+        model(problem), known(like.known),
+        contest(problem, model, options.objective, result.candidates, *known) {}
 
   /// The placer that was asked for and the other candidates. False when that is
   /// all: the result is complete.
@@ -56,7 +65,7 @@ public:
   /// whose links can do less at a time.
   void takeOver(const std::string &name, const Session &weaker);
   /// Nothing was found so far: packs by memory alone.
-  Assignment pack();
+  const Assignment &pack();
   void lastResort();
   /// Verifies the best and completes the result.
   void finish();
@@ -90,10 +99,12 @@ private:
   const Problem &problem;
   const PlaceOptions &options;
   PlaceResult &result;
+  bool explains;
   Model model;
   grouping::Coarsening coarsening;
   Model coarse;
   std::vector<placers::Level> levels; ///< others of a multilevel grouping
+  std::shared_ptr<KnownOfMemory> known;
   Contest contest;
   std::unique_ptr<search::SearchModels> searched;
   std::vector<std::vector<Unit>> groupings; ///< known ones
@@ -103,7 +114,8 @@ private:
   bool isComplete = false;   ///< proven: nothing is better
   bool isImpossible = false; ///< proven: no placement is valid
   int64_t evaluations = 0, orders = 0, nodes = 0;
-  int64_t takenOver = never; ///< the value of what a weaker machine had
+  int64_t takenOver = never;         ///< the value of what a weaker machine had
+  std::optional<Assignment> packing; ///< by memory alone
   size_t currentPhase = 0;
   std::chrono::steady_clock::time_point phaseBegin;
 };
