@@ -20,6 +20,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include <chrono>
 
@@ -30,6 +31,9 @@ static constexpr int mostAttempts = 8;
 /// So often only the devices that exceeded their limits get lower ones. Then
 /// all do: what one device no longer takes moved to the next, in a circle.
 static constexpr int attemptsApart = 3;
+/// So often the whole budget goes into a placement whose plan may not fit. Then
+/// the placer alone says with which limits a plan does.
+static constexpr int attemptsSearched = 2;
 /// Where the placer finds nothing after more attempts, nobody hears of it.
 static constexpr int attemptsTold = 2;
 
@@ -47,8 +51,11 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
   PlacerLimits limits(machine);
   std::vector<Diagnostic> firstRefusal, leanestRefusal, impossible;
   int64_t leastMissing = std::numeric_limits<int64_t>::max();
+  const std::string budget = options.budget;
+  auto restore = llvm::make_scope_exit([&] { options.budget = budget; });
   while (true) {
-    ++found.attempts;
+    if (++found.attempts > attemptsSearched)
+      options.budget = "0";
     std::vector<Diagnostic> said;
     LogicalResult placed = placeWithin(placer, limits.machine(), said, found);
     // What is wrong with the program itself, the first placement says.
@@ -76,6 +83,12 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
       std::vector<Diagnostic> refusal;
       std::vector<ArenaReport> arenas;
       if (succeeded(plan(refusal, arenas))) {
+        if (found.attempts > attemptsSearched) {
+          options.budget = budget;
+          if (searches())
+            searchWithin(placer, limits.machine(), untouched, said, refusal,
+                         found);
+        }
         tell(said);
         tell(refusal); // remarks
         return success();
@@ -98,6 +111,25 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
     }
     replaceBody(untouched);
   }
+}
+
+/// The module is planned by the placer alone for \p limits: replaces the plan
+/// by one of the whole budget, where that has one there, too.
+void StepPlanner::searchWithin(StringRef placer,
+                               const placement::Machine &limits,
+                               ModuleOp untouched, Said &said, Said &saidOfPlan,
+                               PlaceAndPlanReport &found) {
+  OwningOpRef<ModuleOp> alone = module.clone();
+  Said searchSaid, planSaid;
+  std::vector<ArenaReport> arenas;
+  replaceBody(untouched);
+  if (succeeded(placeWithin(placer, limits, searchSaid, found)) &&
+      succeeded(plan(planSaid, arenas))) {
+    said = std::move(searchSaid);
+    saidOfPlan = std::move(planSaid);
+    return;
+  }
+  replaceBody(*alone);
 }
 
 /// What waits in a pool is not for a placer to say, but for a person or for

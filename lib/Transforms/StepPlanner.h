@@ -119,6 +119,9 @@ private:
   llvm::LogicalResult placeWithin(llvm::StringRef placer,
                                   const placement::Machine &limits, Said &said,
                                   PlaceAndPlanReport &found);
+  void searchWithin(llvm::StringRef placer, const placement::Machine &limits,
+                    mlir::ModuleOp untouched, Said &said, Said &saidOfPlan,
+                    PlaceAndPlanReport &found);
   void use(PlannedAlone &known, Said &said, PlaceAndPlanReport &tried);
   bool searches() const;
   llvm::LogicalResult placeRewritten(mlir::ModuleOp rewritten,
