@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 using namespace baechi::placement;
@@ -37,36 +38,45 @@ std::string timesText(const FitSweep &sweep, const FitWay &way) {
 }
 
 std::string table(const FitSweep &sweep) {
-  Table table({{"memory MiB"},
-               {"of file %"},
-               {"order"},
-               {"again"},
-               {"again MiB"},
-               {"pool"},
-               {"moved MiB"},
-               {"both"},
-               {"again MiB"},
-               {"moved MiB"},
-               {"best ms"},
-               {"by", Table::Left}});
+  std::vector<Table::Column> columns{
+      {"memory MiB"}, {"of file %"}, {"order"},     {"again"},
+      {"again MiB"},  {"pool"},      {"moved MiB"}, {"both"},
+      {"again MiB"},  {"moved MiB"}, {"best ms"},   {"by", Table::Left}};
+  const bool hasSums = sweep.floorInTurn.has_value();
+  constexpr ptrdiff_t behindBoth = 10;
+  if (hasSums)
+    columns.insert(columns.begin() + behindBoth,
+                   {{"sums in turn"}, {"again MiB"}, {"moved MiB"}});
+  Table table(std::move(columns));
   auto bytes = [](const FitWay &way, int64_t of) {
     return way.fits ? mebibytes(of) : std::string("-");
   };
   for (const FitPoint &point : sweep.points) {
     const FitWay *best = point.best();
-    table.add(
-        {mebibytes(point.memoryBytes),
-         fmt::format("{:.1f}", 100 * static_cast<double>(point.memoryBytes) /
-                                   static_cast<double>(
-                                       std::max<int64_t>(sweep.fileBytes, 1))),
-         timesText(sweep, point.order), timesText(sweep, point.again),
-         bytes(point.again, point.again.againBytes),
-         timesText(sweep, point.pool), bytes(point.pool, point.pool.movedBytes),
-         timesText(sweep, point.both), bytes(point.both, point.both.againBytes),
-         bytes(point.both, point.both.movedBytes),
-         best ? fmt::format("{:.3f}", static_cast<double>(best->stepNs) / 1e6)
-              : "-",
-         best ? point.bestName() : "does not fit"});
+    std::vector<std::string> row{
+        mebibytes(point.memoryBytes),
+        fmt::format("{:.1f}", 100 * static_cast<double>(point.memoryBytes) /
+                                  static_cast<double>(
+                                      std::max<int64_t>(sweep.fileBytes, 1))),
+        timesText(sweep, point.order),
+        timesText(sweep, point.again),
+        bytes(point.again, point.again.againBytes),
+        timesText(sweep, point.pool),
+        bytes(point.pool, point.pool.movedBytes),
+        timesText(sweep, point.both),
+        bytes(point.both, point.both.againBytes),
+        bytes(point.both, point.both.movedBytes)};
+    if (hasSums)
+      for (std::string &cell :
+           std::array{timesText(sweep, point.inTurn),
+                      bytes(point.inTurn, point.inTurn.againBytes),
+                      bytes(point.inTurn, point.inTurn.movedBytes)})
+        row.push_back(std::move(cell));
+    row.push_back(
+        best ? fmt::format("{:.3f}", static_cast<double>(best->stepNs) / 1e6)
+             : "-");
+    row.emplace_back(best ? point.bestName() : "does not fit");
+    table.add(std::move(row));
   }
   return table.text();
 }
@@ -78,8 +88,9 @@ std::string baechi::report::fitSweepText(const FitSweep &sweep) {
   auto out = std::back_inserter(text);
   fmt::format_to(out,
                  "\none device ({}) with all the memory it needs: {:.3f} ms; "
-                 "the columns order, again, pool and both are times of that\n",
-                 sweep.device, static_cast<double>(sweep.unlimitedNs) / 1e6);
+                 "the columns order, again, pool{} are times of that\n",
+                 sweep.device, static_cast<double>(sweep.unlimitedNs) / 1e6,
+                 sweep.floorInTurn ? ", both and sums in turn" : " and both");
   fmt::format_to(out,
                  "memory: {} MiB in the file's order, {} MiB in the leanest "
                  "that was found, {} MiB resident\n",
@@ -94,8 +105,18 @@ std::string baechi::report::fitSweepText(const FitSweep &sweep) {
   if (!sweep.floor.op.empty())
     fmt::format_to(out,
                    "floor: {} MiB, what is resident and what '{}' reads, makes "
-                   "and works in; below it that operator must be cut\n",
-                   mebibytes(sweep.floor.bytes), sweep.floor.op);
+                   "and works in; below it that operator must be cut{}\n",
+                   mebibytes(sweep.floor.bytes), sweep.floor.op,
+                   sweep.mayBeSum
+                       ? fmt::format(", or, if it is a sum, done by additions "
+                                     "of two: --sums={}",
+                                     sweep.floor.op)
+                       : "");
+  if (sweep.floorInTurn)
+    fmt::format_to(out,
+                   "with sums in turn: {} MiB, what is resident and what '{}' "
+                   "reads, makes and works in\n",
+                   mebibytes(sweep.floorInTurn->bytes), sweep.floorInTurn->op);
   for (const std::string &note : sweep.notes)
     fmt::format_to(out, "note: {}\n", note);
   return text;
@@ -132,13 +153,21 @@ std::string baechi::report::fitSweepJson(const FitSweep &sweep) {
             {"floor_bytes", sweep.floor.bytes},
             {"floor_operator", sweep.floor.op},
             {"notes", sweep.notes}};
+  if (sweep.floorInTurn) {
+    root["floor_in_turn_bytes"] = sweep.floorInTurn->bytes;
+    root["floor_in_turn_operator"] = sweep.floorInTurn->op;
+  }
   auto &points = root["points"] = Json::array();
-  for (const FitPoint &point : sweep.points)
-    points.push_back({{"memory_bytes", point.memoryBytes},
-                      {"order", entry(point.order)},
-                      {"again", entry(point.again)},
-                      {"pool", entry(point.pool)},
-                      {"both", entry(point.both)},
-                      {"best", point.bestName()}});
+  for (const FitPoint &point : sweep.points) {
+    Json ways{{"memory_bytes", point.memoryBytes},
+              {"order", entry(point.order)},
+              {"again", entry(point.again)},
+              {"pool", entry(point.pool)},
+              {"both", entry(point.both)}};
+    if (sweep.floorInTurn)
+      ways["in_turn"] = entry(point.inTurn);
+    ways["best"] = point.bestName();
+    points.push_back(std::move(ways));
+  }
   return root.dump(1) + "\n";
 }

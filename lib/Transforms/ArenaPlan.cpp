@@ -127,11 +127,13 @@ static Packing sweep(ArrayRef<Buffer> buffers, int64_t bound,
 }
 
 Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base,
-                              int64_t limit) {
+                              int64_t limit, bool onlyFits) {
   int64_t bound = livePeak(buffers).first;
+  int64_t visits = base + bound > limit ? visitsInVain : visitBudget;
+  if (onlyFits)
+    bound = std::max(bound, limit - base);
   SmallVector<int64_t> bestOffsets, offsets;
   Packing best = sweep(buffers, bound, bestOffsets);
-  int64_t visits = base + bound > limit ? visitsInVain : visitBudget;
   if (best.bytes > bound)
     if (std::optional<Packing> packing =
             ConflictPacking(buffers).run(bound, best.bytes, visits, offsets)) {

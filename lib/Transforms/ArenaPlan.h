@@ -36,8 +36,10 @@ struct Packing {
 /// them (ConflictPacking.h) where the live bytes are not reached.
 /// Deterministic, near linear: what is quadratic has a budget, a small one
 /// where the live bytes alone are above \p limit, as then no offsets help.
+/// \p onlyFits: the first that are within the limit are good enough.
 Packing assignOffsets(llvm::MutableArrayRef<Buffer> buffers, int64_t base,
-                      int64_t limit = std::numeric_limits<int64_t>::max());
+                      int64_t limit = std::numeric_limits<int64_t>::max(),
+                      bool onlyFits = false);
 
 /// The same where no byte is used again before \p rest positions have passed
 /// since its last use, or as many as half, a fourth and so on of that, with

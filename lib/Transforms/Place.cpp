@@ -10,9 +10,11 @@
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Session/PlaceBriefly.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
 #include "PlacerOption.h"
+#include "PlanPasses.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 
@@ -36,8 +38,9 @@ constexpr std::pair<StringLiteral, StringLiteral> elsewhere[] = {
 
 struct Place : public baechi::impl::PlaceBase<Place> {
   using PlaceBase::PlaceBase;
-  Place(const PlaceOptions &options, std::function<bool()> stopped)
-      : PlaceBase(options), stopped(std::move(stopped)) {}
+  Place(const PlaceOptions &options, std::function<bool()> stopped,
+        bool explains)
+      : PlaceBase(options), stopped(std::move(stopped)), explains(explains) {}
 
   LogicalResult
   initializeOptions(StringRef options,
@@ -111,8 +114,10 @@ struct Place : public baechi::impl::PlaceBase<Place> {
 
     options.placer = placer;
     options.cancelled = stopped;
+    placement::Problem problem{graph->graph, *target};
     placement::PlaceResult result =
-        placement::place({graph->graph, *target}, options);
+        explains ? placement::place(problem, options)
+                 : placement::placeBriefly(problem, options);
     if (!result.placement) {
       emitError(step->getLoc()) << result.error;
       return signalPassFailure();
@@ -125,12 +130,19 @@ struct Place : public baechi::impl::PlaceBase<Place> {
   }
 
   std::function<bool()> stopped;
+  bool explains = true;
 };
 } // namespace
 
 std::unique_ptr<Pass> baechi::createPlace(const PlaceOptions &options,
                                           std::function<bool()> stopped) {
-  return std::make_unique<Place>(options, std::move(stopped));
+  return createPlace(options, std::move(stopped), /*explains=*/true);
+}
+
+std::unique_ptr<Pass> baechi::createPlace(const PlaceOptions &options,
+                                          std::function<bool()> stopped,
+                                          bool explains) {
+  return std::make_unique<Place>(options, std::move(stopped), explains);
 }
 
 std::string baechi::wrongPlacer(StringRef placer) {

@@ -18,7 +18,8 @@ namespace baechi {
 /// The limits that the placer sees, lowered where a plan exceeds the true one.
 class PlacerLimits {
 public:
-  explicit PlacerLimits(const placement::Machine &machine) : shown(machine) {
+  explicit PlacerLimits(const placement::Machine &machine)
+      : shown(machine), areMany(placement::numComputing(machine) > 1) {
     for (const placement::Device &device : machine.devices)
       tooHigh.push_back(device.memory);
   }
@@ -64,19 +65,23 @@ public:
   }
 
   /// No placement meets these limits: half of the way back to the last ones.
-  /// False when there is nothing in between.
+  /// False when there is nothing in between, or on several devices so little
+  /// that what is moved to keep one limit is more.
   bool raise() {
     bool raised = false;
     for (auto [device, high] : llvm::zip(shown.devices, tooHigh)) {
-      int64_t middle = device.memory + (high - device.memory) / 2;
-      raised |= middle > device.memory && middle < high;
+      int64_t between = high - device.memory;
+      int64_t middle = device.memory + between / 2;
+      raised |= between > (areMany ? high / fewOf : 1);
       device.memory = middle;
     }
     return raised;
   }
 
 private:
+  static constexpr int64_t fewOf = 200;
   placement::Machine shown;
+  bool areMany; ///< devices that compute
   /// A plan for these exceeded its limit; the true limits at first.
   std::vector<int64_t> tooHigh;
 };

@@ -15,6 +15,7 @@
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
+#include "PlanPasses.h"
 #include "StepBuffers.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
@@ -44,9 +45,11 @@ constexpr size_t culprits = 5;
 class DevicePlan {
 public:
   /// \p promised: the bytes that the placement promised; 0: none.
-  DevicePlan(DeviceProgram program, int64_t promised)
+  /// \p onlyFits: as createPlanMemory() has it.
+  DevicePlan(DeviceProgram program, int64_t promised, bool onlyFits)
       : program(program), step(program.step), promised(promised),
-        plan(program.step), order(plan.order), buffers(plan.buffers) {}
+        onlyFits(onlyFits), plan(program.step), order(plan.order),
+        buffers(plan.buffers) {}
 
   LogicalResult run() {
     if (failed(checkResults()) || failed(planArguments()))
@@ -57,10 +60,10 @@ public:
     // As much as the placement promised may be live, with both, too.
     plan.joinInPlace(promised - resident);
     int64_t limit = program.spec.getMemory();
-    Packing packing = assignOffsets(buffers, resident, limit);
+    Packing packing = assignOffsets(buffers, resident, limit, onlyFits);
     if (packing.bytes > limit) {
       plan.separate();
-      packing = assignOffsets(buffers, resident, limit);
+      packing = assignOffsets(buffers, resident, limit, onlyFits);
     }
     if (program.spec.getKind() == "cuda")
       if (std::optional<Packing> rested = assignRested(
@@ -321,6 +324,7 @@ private:
   DeviceProgram program;
   func::FuncOp step;
   int64_t promised;
+  bool onlyFits;
   StepBuffers plan;
   ArrayRef<Operation *> order;
   SmallVectorImpl<Buffer> &buffers;
@@ -332,7 +336,8 @@ private:
 
 struct PlanMemory : public baechi::impl::PlanMemoryBase<PlanMemory> {
   PlanMemory() = default;
-  explicit PlanMemory(std::vector<ArenaReport> *arenas) : arenas(arenas) {}
+  PlanMemory(std::vector<ArenaReport> *arenas, bool onlyFits)
+      : arenas(arenas), onlyFits(onlyFits) {}
 
   void runOnOperation() override {
     FailureOr<SmallVector<DeviceProgram>> programs =
@@ -341,7 +346,7 @@ struct PlanMemory : public baechi::impl::PlanMemoryBase<PlanMemory> {
       return signalPassFailure();
     SmallVector<int64_t> peaks = promisedPeaks(*programs);
     for (auto [device, program] : llvm::enumerate(*programs)) {
-      DevicePlan plan(program, peaks.empty() ? 0 : peaks[device]);
+      DevicePlan plan(program, peaks.empty() ? 0 : peaks[device], onlyFits);
       // Every device that is too small is told of.
       if (failed(plan.run()))
         signalPassFailure();
@@ -392,10 +397,16 @@ private:
   }
 
   std::vector<ArenaReport> *arenas = nullptr;
+  bool onlyFits = false;
 };
 } // namespace
 
 std::unique_ptr<Pass>
 baechi::createPlanMemory(std::vector<ArenaReport> *arenas) {
-  return std::make_unique<PlanMemory>(arenas);
+  return createPlanMemory(arenas, /*onlyFits=*/false);
+}
+
+std::unique_ptr<Pass> baechi::createPlanMemory(std::vector<ArenaReport> *arenas,
+                                               bool onlyFits) {
+  return std::make_unique<PlanMemory>(arenas, onlyFits);
 }

@@ -121,18 +121,19 @@ void StepFitting::spread(const SpillFitter &fitter,
       fitter.proposals(fitter.computingBytes(), [&](size_t done, size_t total) {
         return planner.goesOn(kSeekingStays, done, total);
       });
-  OwningOpRef<ModuleOp> rewritten;
+  StepPlanner::PlannedAlone planned;
   std::optional<size_t> first =
       planner.firstThatFits(proposals.size(), [&](size_t k) {
-        rewritten = fitter.rewrite(proposals[k]);
-        return planner.fits(*rewritten);
+        return planner.fits(*fitter.rewrite(proposals[k]), planned);
       });
   PlaceAndPlanReport tried;
   std::vector<Diagnostic> spillSaid;
   if (first) {
     placement::SpillPlan &proposal = proposals[*first];
-    rewritten = fitter.rewrite(proposal);
-    if (succeeded(planner.placeFitting(*rewritten, spillSaid, tried))) {
+    if (succeeded(planner.unread([&] {
+          return planner.placeFitting(*fitter.rewrite(proposal), spillSaid,
+                                      tried, &planned);
+        }))) {
       int64_t ns = planner.predictedNs();
       if (!stepNs || ns < *stepNs) {
         stepNs = proposal.makespanNs = ns;
@@ -226,15 +227,18 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
         return a.order.peakBytes < b.order.peakBytes;
       })};
   }
+  StepPlanner::PlannedAlone alone;
   std::optional<size_t> first =
       planner.firstThatFits(proposals.size(), [&](size_t k) {
-        return planner.fits(*fitter->rewrite(proposals[k]));
+        return planner.fits(*fitter->rewrite(proposals[k]), alone);
       });
   if (planner.isStopped())
     return failure();
   PlaceAndPlanReport tried;
-  if (first && succeeded(planner.placeFitting(
-                   *fitter->rewrite(proposals[*first]), ignored, tried))) {
+  if (first && succeeded(planner.unread([&] {
+        return planner.placeFitting(*fitter->rewrite(proposals[*first]),
+                                    ignored, tried, &alone);
+      }))) {
     tried.attempts += found.attempts;
     found = std::move(tried);
     return use(proposals[*first]);

@@ -15,10 +15,12 @@
 #include "FitRefusals.h"
 #include "FitRemarks.h"
 #include "PlacerLimits.h"
+#include "PlanPasses.h"
 #include "TakenOver.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include <chrono>
 
@@ -29,6 +31,11 @@ static constexpr int mostAttempts = 8;
 /// So often only the devices that exceeded their limits get lower ones. Then
 /// all do: what one device no longer takes moved to the next, in a circle.
 static constexpr int attemptsApart = 3;
+/// So often the whole budget goes into a placement whose plan may not fit. Then
+/// the placer alone says with which limits a plan does.
+static constexpr int attemptsSearched = 2;
+/// Where the placer finds nothing after more attempts, nobody hears of it.
+static constexpr int attemptsTold = 2;
 
 /// Above the limits, over all devices.
 static int64_t bytesMissing(ArrayRef<ArenaReport> arenas) {
@@ -41,22 +48,16 @@ static int64_t bytesMissing(ArrayRef<ArenaReport> arenas) {
 LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
                                             ModuleOp untouched,
                                             PlaceAndPlanReport &found) {
-  MachineAttr truth = toAttr(module.getContext(), machine);
   PlacerLimits limits(machine);
   std::vector<Diagnostic> firstRefusal, leanestRefusal, impossible;
   int64_t leastMissing = std::numeric_limits<int64_t>::max();
+  const std::string budget = options.budget;
+  auto restore = llvm::make_scope_exit([&] { options.budget = budget; });
   while (true) {
-    ++found.attempts;
-    // What waits in a pool is not for a placer to say, but for a person or
-    // for what makes a step fit.
-    module->setAttr(BaechiDialect::kMachine,
-                    toAttr(module.getContext(),
-                           hasPinsToPools()
-                               ? limits.machine()
-                               : placement::withoutPools(limits.machine())));
+    if (++found.attempts > attemptsSearched)
+      options.budget = "0";
     std::vector<Diagnostic> said;
-    LogicalResult placed = place(placer, said, found);
-    module->setAttr(BaechiDialect::kMachine, truth);
+    LogicalResult placed = placeWithin(placer, limits.machine(), said, found);
     // What is wrong with the program itself, the first placement says.
     if (failed(placed) && found.attempts == 1) {
       // Results in their operands' places need no room, which no placer
@@ -82,6 +83,12 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
       std::vector<Diagnostic> refusal;
       std::vector<ArenaReport> arenas;
       if (succeeded(plan(refusal, arenas))) {
+        if (found.attempts > attemptsSearched) {
+          options.budget = budget;
+          if (searches())
+            searchWithin(placer, limits.machine(), untouched, said, refusal,
+                         found);
+        }
         tell(said);
         tell(refusal); // remarks
         return success();
@@ -104,6 +111,40 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
     }
     replaceBody(untouched);
   }
+}
+
+/// The module is planned by the placer alone for \p limits: replaces the plan
+/// by one of the whole budget, where that has one there, too.
+void StepPlanner::searchWithin(StringRef placer,
+                               const placement::Machine &limits,
+                               ModuleOp untouched, Said &said, Said &saidOfPlan,
+                               PlaceAndPlanReport &found) {
+  OwningOpRef<ModuleOp> alone = module.clone();
+  Said searchSaid, planSaid;
+  std::vector<ArenaReport> arenas;
+  replaceBody(untouched);
+  if (succeeded(placeWithin(placer, limits, searchSaid, found)) &&
+      succeeded(plan(planSaid, arenas))) {
+    said = std::move(searchSaid);
+    saidOfPlan = std::move(planSaid);
+    return;
+  }
+  replaceBody(*alone);
+}
+
+/// What waits in a pool is not for a placer to say, but for a person or for
+/// what makes a step fit.
+LogicalResult StepPlanner::placeWithin(StringRef placer,
+                                       const placement::Machine &limits,
+                                       Said &said, PlaceAndPlanReport &found) {
+  module->setAttr(
+      BaechiDialect::kMachine,
+      toAttr(module.getContext(),
+             hasPinsToPools() ? limits : placement::withoutPools(limits)));
+  LogicalResult placed = place(placer, said, found);
+  module->setAttr(BaechiDialect::kMachine,
+                  toAttr(module.getContext(), machine));
+  return placed;
 }
 
 /// The most bytes that one operator's results can take over.
@@ -187,28 +228,49 @@ StepPlanner::firstThatFits(size_t count,
   return found;
 }
 
-bool StepPlanner::fits(ModuleOp rewritten) {
-  std::vector<Diagnostic> ignored;
+bool StepPlanner::fits(ModuleOp rewritten, PlannedAlone &planned) {
+  std::vector<Diagnostic> said;
   PlaceAndPlanReport tried;
-  return succeeded(placeRewritten(rewritten, /*effort=*/"0", ignored, tried));
+  if (failed(unread([&] {
+        return placeRewritten(rewritten, /*effort=*/"0", said, tried);
+      })))
+    return false;
+  planned = {module.clone(), std::move(said), std::move(tried)};
+  return true;
+}
+
+void StepPlanner::use(PlannedAlone &known, std::vector<Diagnostic> &said,
+                      PlaceAndPlanReport &tried) {
+  replaceBody(*known.module);
+  said = std::move(known.said);
+  tried = std::move(known.report);
+}
+
+/// Whether what is asked for is more than the placer alone.
+bool StepPlanner::searches() const {
+  placement::Budget effort;
+  return placement::parseBudget(options.budget, effort).empty() &&
+         effort.kind != placement::Budget::Kind::None;
 }
 
 LogicalResult StepPlanner::placeFitting(ModuleOp rewritten,
                                         std::vector<Diagnostic> &said,
-                                        PlaceAndPlanReport &tried) {
+                                        PlaceAndPlanReport &tried,
+                                        PlannedAlone *known) {
+  if (known && !searches()) {
+    use(*known, said, tried);
+    return success();
+  }
   if (succeeded(placeRewritten(rewritten, options.budget, said, tried)))
     return success();
-  placement::Budget effort;
-  bool searched = placement::parseBudget(options.budget, effort).empty() &&
-                  effort.kind != placement::Budget::Kind::None;
-  if (!searched || isStopped())
+  if (!searches() || isStopped())
     return failure();
-  std::vector<Diagnostic> saidAlone;
-  PlaceAndPlanReport alone;
-  if (failed(placeRewritten(rewritten, /*effort=*/"0", saidAlone, alone)))
+  PlannedAlone alone;
+  if (!known && fits(rewritten, alone))
+    known = &alone;
+  if (!known)
     return failure();
-  said = std::move(saidAlone);
-  tried = std::move(alone);
+  use(*known, said, tried);
   return success();
 }
 
@@ -261,13 +323,30 @@ LogicalResult StepPlanner::place(StringRef placer,
   PlaceOptions chosen = options;
   chosen.placer = placer.str();
   OpPassManager pipeline(ModuleOp::getOperationName());
-  pipeline.addPass(createPlace(chosen, watch.stopped));
+  pipeline.addPass(createPlace(chosen, watch.stopped,
+                               /*explains=*/watch.explains &&
+                                   found.attempts <= attemptsTold));
   auto start = std::chrono::steady_clock::now();
   LogicalResult placed = runQuietly(pipeline, said);
   found.placeSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   return placed;
+}
+
+/// \p onlyFits: arenas that are within their limits are small enough.
+static void populatePlanning(OpPassManager &manager,
+                             std::vector<ArenaReport> *arenas,
+                             ArrayRef<std::string> copiedFrom, bool onlyFits) {
+  PartitionOptions partition;
+  llvm::append_range(partition.copiedFrom, copiedFrom);
+  manager.addPass(createVerifyPlaced());
+  manager.addPass(createPartition(partition));
+  manager.addPass(createCarryParameters());
+  manager.addPass(createVerifyPartitioned());
+  manager.addPass(createPlanMemory(arenas, onlyFits));
+  // Planning moves waits: freedom from deadlock is proven again.
+  manager.addPass(createVerifyPartitioned());
 }
 
 LogicalResult StepPlanner::plan(std::vector<Diagnostic> &said,
@@ -280,7 +359,7 @@ LogicalResult StepPlanner::plan(std::vector<Diagnostic> &said,
     said.clear();
     arenas.clear();
     OpPassManager pipeline(ModuleOp::getOperationName());
-    addPlanPasses(pipeline, &arenas, copiedFrom);
+    populatePlanning(pipeline, &arenas, copiedFrom, onlyCompares);
     if (succeeded(runQuietly(pipeline, said)))
       return success();
     if (!lends || copiedFrom.size() == machine.devices.size())
@@ -327,13 +406,5 @@ LogicalResult StepPlanner::stop(std::vector<Diagnostic> &said,
 void baechi::addPlanPasses(OpPassManager &manager,
                            std::vector<ArenaReport> *arenas,
                            ArrayRef<std::string> copiedFrom) {
-  PartitionOptions partition;
-  llvm::append_range(partition.copiedFrom, copiedFrom);
-  manager.addPass(createVerifyPlaced());
-  manager.addPass(createPartition(partition));
-  manager.addPass(createCarryParameters());
-  manager.addPass(createVerifyPartitioned());
-  manager.addPass(createPlanMemory(arenas));
-  // Planning moves waits: freedom from deadlock is proven again.
-  manager.addPass(createVerifyPartitioned());
+  populatePlanning(manager, arenas, copiedFrom, /*onlyFits=*/false);
 }

@@ -13,8 +13,11 @@
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Transforms/PlanWatch.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
+#include <utility>
 
 namespace baechi {
 
@@ -30,7 +33,8 @@ public:
   StepPlanner(mlir::ModuleOp module, const placement::Machine &machine,
               PlaceOptions options, Runner run, PlanWatch watch)
       : module(module), machine(machine), options(std::move(options)),
-        run(std::move(run)), watch(std::move(watch)) {}
+        run(std::move(run)), watch(std::move(watch)),
+        onlyCompares(!this->watch.explains) {}
 
   /// Runs \p what and keeps what it says.
   template <typename Function> auto quietly(Said &said, Function what) {
@@ -44,6 +48,14 @@ public:
   /// Says it after all.
   void tell(Said &said);
 
+  /// Runs \p what of which nobody reads why there is no plan.
+  template <typename Function> auto unread(Function what) {
+    bool before = std::exchange(watch.explains, false);
+    auto result = what();
+    watch.explains = before;
+    return result;
+  }
+
   /// Places \p untouched, the module as it is, by \p placer.
   llvm::LogicalResult placeUntilItFits(llvm::StringRef placer,
                                        mlir::ModuleOp untouched,
@@ -54,15 +66,23 @@ public:
   /// does, and it is the plan that the placer counted with.
   llvm::LogicalResult plan(Said &said, std::vector<ArenaReport> &arenas);
 
-  /// Whether the placer alone finds a plan of \p rewritten that fits.
-  bool fits(mlir::ModuleOp rewritten);
+  /// A plan by the placer alone.
+  struct PlannedAlone {
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    Said said;
+    PlaceAndPlanReport report;
+  };
+  /// Whether the placer alone finds a plan of \p rewritten that fits; \p
+  /// planned: becomes it.
+  bool fits(mlir::ModuleOp rewritten, PlannedAlone &planned);
 
   /// Places \p rewritten, the module as it is or a rewrite that fits, by the
   /// whole budget, or, where a search leads to no plan, by the placer alone:
   /// what a search finds may leave less room. \p said: where neither has one,
-  /// of the first.
+  /// of the first. \p known: the latter's plan.
   llvm::LogicalResult placeFitting(mlir::ModuleOp rewritten, Said &said,
-                                   PlaceAndPlanReport &tried);
+                                   PlaceAndPlanReport &tried,
+                                   PlannedAlone *known = nullptr);
 
   /// The first of \p count rewrites, ever leaner ones, for which \p fits
   /// holds. On one device all before it are looked at. On several, where each
@@ -96,6 +116,14 @@ public:
   const placement::Machine &machine;
 
 private:
+  llvm::LogicalResult placeWithin(llvm::StringRef placer,
+                                  const placement::Machine &limits, Said &said,
+                                  PlaceAndPlanReport &found);
+  void searchWithin(llvm::StringRef placer, const placement::Machine &limits,
+                    mlir::ModuleOp untouched, Said &said, Said &saidOfPlan,
+                    PlaceAndPlanReport &found);
+  void use(PlannedAlone &known, Said &said, PlaceAndPlanReport &tried);
+  bool searches() const;
   llvm::LogicalResult placeRewritten(mlir::ModuleOp rewritten,
                                      std::string effort, Said &said,
                                      PlaceAndPlanReport &tried);
@@ -112,6 +140,7 @@ private:
   PlaceOptions options;
   Runner run;
   PlanWatch watch;
+  bool onlyCompares; ///< what is planned is not what is executed
 };
 
 } // namespace baechi

@@ -14,6 +14,7 @@ import needs  # noqa: E402
 from baechi.experiments import (  # noqa: E402
     benchmarks,
     command,
+    cutting,
     execution,
     hardware,
     learning,
@@ -74,7 +75,7 @@ def test_all_tables_as_markdown_json_and_plots(tiny, capsys):
 
 @pytest.mark.parametrize("machine", [hardware.socc2020(), hardware.fast_links()])
 def test_steps_in_pieces_know_their_machine(machine):
-    text = pieces._on("#map = affine_map<() -> ()>\nmodule @m {\n}\n", machine)
+    text = cutting.on_machine("#map = affine_map<() -> ()>\nmodule @m {\n}\n", machine)
     assert "\nmodule @m attributes {baechi.machine = #baechi.machine<devices = [" in text
     assert f"link_model = {machine.data['link_model']}>}} {{" in text
     assert pieces._cuts("half", 4) == [
@@ -129,6 +130,25 @@ def test_seconds_are_a_number(capsys):
     with pytest.raises(SystemExit):
         command.main(["pieces", "--seconds=soon"])
     assert "'soon' is no number of seconds" in capsys.readouterr().err
+
+
+def test_what_does_not_fit_is_computed_in_micro_batches(tiny, monkeypatch):
+    setting = tables.Setting(hardware.socc2020(), [TINY], ["single", "metf"], lambda text: None)
+    (made,) = tables.inputs_of(setting)
+    ample = tables.place_one(setting, made, "single")
+    total = setting.machine.data["devices"][0]["memory"] / 2**20
+    monkeypatch.setattr(tables, "SMALL_MEMORY", 0.8 * ample.peak_mib / total)
+    (row,) = tables.steps_small(setting).rows
+    assert row["single"].endswith(" (1.00), 2 micro-batches")
+    assert row["single_ms"] > ample.step_ms
+    # One graph for both, which is made once.
+    (graph,) = made.module.parent.glob("micro-2-*.json")
+    names = {op["name"] for op in json.loads(graph.read_text())["ops"]}
+    assert len(names) > made.operators
+
+    monkeypatch.setattr(tables, "SMALL_MEMORY", 1e-6)
+    (row,) = tables.steps_small(setting).rows
+    assert row["single"] == row["metf"] == "does not fit" and row["single_ms"] is None
 
 
 def test_results_are_added_to_those_that_are_there(tiny):

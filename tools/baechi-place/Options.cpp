@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "Baechi/Placement/Study/Explain.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -152,6 +153,13 @@ void defineOptions(CLI::App &app, Settings &s) {
                                "what the file's order needs (50%); default: {}",
                                usualFits))
           ->group("Sweep");
+  app.add_option("--sums", s.sums,
+                 "of --sweep-fit: operators (names, numbers, or patterns such "
+                 "as '*/AddN') that add up all that they read, which may be "
+                 "done one after the other, in the order of the edges")
+      ->needs(sweepFit)
+      ->delimiter(',')
+      ->group("Sweep");
   for (CLI::Option *option : ofOne) {
     compare->excludes(option);
     sweep->excludes(option);
@@ -219,7 +227,8 @@ std::string toSweepOptions(const Settings &s, const PlaceOptions &place,
   return "";
 }
 
-std::string toFitSweepOptions(const Settings &s, const PlaceOptions &place,
+std::string toFitSweepOptions(const Settings &s, const Graph &graph,
+                              const PlaceOptions &place,
                               FitSweepOptions &options) {
   // A flag without a list.
   std::string list = s.sweepFit == "true" ? usualFits : s.sweepFit;
@@ -228,6 +237,13 @@ std::string toFitSweepOptions(const Settings &s, const PlaceOptions &place,
             parseSweepMemory(text, options.memory.emplace_back());
         !error.empty())
       return "--sweep-fit: " + error;
+  for (const std::string &pattern : s.sums) {
+    std::vector<int32_t> found;
+    if (std::string error = findOperators(graph, pattern, found);
+        !error.empty())
+      return "--sums: " + error;
+    options.sums.insert(options.sums.end(), found.begin(), found.end());
+  }
   options.place = place;
   return "";
 }

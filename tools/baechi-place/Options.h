@@ -41,6 +41,7 @@ struct Settings {
   bool noLeastMemory = false;
   /// Memories of the step over the memory, with commas; empty: not asked for.
   std::string sweepFit;
+  std::vector<std::string> sums; ///< names, numbers or patterns
 };
 
 void defineOptions(CLI::App &app, Settings &settings);
@@ -54,8 +55,9 @@ std::string toSweepOptions(const Settings &settings,
                            const baechi::placement::PlaceOptions &place,
                            baechi::placement::SweepOptions &options);
 
-/// The same for the step over the memory.
+/// The same for the step of \p graph over the memory.
 std::string toFitSweepOptions(const Settings &settings,
+                              const baechi::placement::Graph &graph,
                               const baechi::placement::PlaceOptions &place,
                               baechi::placement::FitSweepOptions &options);
 

@@ -311,7 +311,8 @@ std::string sweepFits(const Settings &settings, const Problem &problem,
   {
     Progress progress;
     options.progress = [&](const std::string &phase) { progress.show(phase); };
-    if (std::string error = toFitSweepOptions(settings, options, fitOptions);
+    if (std::string error =
+            toFitSweepOptions(settings, problem.graph, options, fitOptions);
         !error.empty())
       return error;
     found = fitSweep(problem, fitOptions);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory/Memory.h"
+#include "Baechi/Placement/Session/PlaceBriefly.h"
 #include "Memory/Orders.h"
 #include "Placers/Registry.h"
 #include "TestProblems.h"
@@ -190,7 +191,8 @@ TEST(Memory, FitsUnevenDevices) {
   }
   Model model(problem);
   Assignment device;
-  ASSERT_TRUE(memory::findFit(model, device));
+  memory::LeanOrders lean(model);
+  ASSERT_TRUE(memory::findFit(model, lean, device));
   EXPECT_EQ(memory::excessOf(model, memory::leastPeaks(model, device)), 0);
   EXPECT_TRUE(place(problem, {}).placement);
 }
@@ -203,6 +205,30 @@ TEST(Memory, ResultsStayToTheEnd) {
   EXPECT_FALSE(place(problem, {}).placement);
   problem.machine = makeMachine(1, 404);
   EXPECT_TRUE(place(problem, {}).placement);
+}
+
+TEST(Memory, AdviceIsAllThatABriefErrorLacks) {
+  int32_t found = 0, none = 0;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    Problem problem = randomProblem(seed);
+    for (Device &device : problem.machine.devices)
+      device.memory = 9000;
+    PlaceOptions options;
+    options.budget = seed % 2 ? Budget::none() : Budget::ofEvaluations(50);
+    PlaceResult brief = placeBriefly(problem, options);
+    PlaceResult whole = place(problem, options);
+    ASSERT_EQ(brief.placement.has_value(), whole.placement.has_value());
+    if (whole.placement) {
+      ++found;
+      EXPECT_EQ(brief.placement->device, whole.placement->device);
+      EXPECT_EQ(brief.placement->startNs, whole.placement->startNs);
+      continue;
+    }
+    EXPECT_TRUE(whole.error.starts_with(brief.error));
+    none += whole.error.size() > brief.error.size();
+  }
+  EXPECT_GT(found, 5);
+  EXPECT_GT(none, 5);
 }
 
 } // namespace

@@ -240,12 +240,13 @@ TEST(Proofs, NeverWhereSomethingFitsAndRepairFindsIt) {
       continue;
     Model model(problem);
     Assignment device(model.numNodes);
+    memory::LeanOrders lean(model);
     bool fits = someAssignmentFits(model, device, 0);
     std::string proof = memory::proveInfeasible(problem, model);
     EXPECT_FALSE(fits && !proof.empty()) << "seed " << seed << ": " << proof;
     fitting += fits;
     ++(!proof.empty() ? proven : unproven);
-    if (fits && !memory::findFit(model, device)) {
+    if (fits && !memory::findFit(model, lean, device)) {
       // Its results may fit only at one instant.
       bool instants = false;
       for (int32_t i = 0; i < model.numNodes; ++i)

@@ -55,6 +55,28 @@ TEST(ArenaPlan, LimitsChangeOnlyWhatCannotFit) {
   }
 }
 
+TEST(ArenaPlan, WhatFitsIsEnough) {
+  std::mt19937 random(6);
+  int larger = 0;
+  for (int round = 0; round < 12; ++round) {
+    std::vector<Buffer> buffers = randomBuffers(random, 2 + random() % 60, 40);
+    std::vector<Buffer> enough = buffers, tight = buffers;
+    int64_t base = 64, bytes = assignOffsets(buffers, base).bytes;
+    int64_t limit = bytes + int64_t(64) * (random() % 20);
+    int64_t found = assignOffsets(enough, base, limit, /*onlyFits=*/true).bytes;
+    EXPECT_LE(found, limit);
+    EXPECT_FALSE(anyOverlap(enough));
+    larger += found > bytes;
+    // What exactly fits is found all the same, and so is what does not.
+    for (int64_t few : {bytes, bytes - 64})
+      EXPECT_EQ(assignOffsets(tight, base, few, /*onlyFits=*/true).bytes,
+                few < base + livePeak(buffers).first
+                    ? assignOffsets(tight, base, few).bytes
+                    : bytes);
+  }
+  EXPECT_GT(larger, 0);
+}
+
 TEST(ArenaPlan, RandomBuffersNeverOverlap) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {

@@ -107,20 +107,19 @@ void baechi::placement::memory::packUnits(const Model &model,
   }
 }
 
-bool baechi::placement::memory::findFit(const Model &model,
+bool baechi::placement::memory::findFit(const Model &model, LeanOrders &lean,
                                         Assignment &device) {
   int64_t least = never;
   bool first = true;
   Assignment packed;
   packUnits(model, packed);
-  const std::vector<std::vector<int32_t>> orders = leanOrders(model);
   for (const Assignment &start : {inPieces(model), together(model), packed}) {
     Assignment found = start;
-    if (repair(model, found, thoroughRepair, orders)) {
+    if (repair(model, found, thoroughRepair, lean.get())) {
       device = std::move(found);
       return true;
     }
-    int64_t excess = excessOf(model, leastPeaks(model, found));
+    int64_t excess = excessOf(model, leastPeaks(model, lean, found));
     if (first || excess < least) {
       least = excess;
       device = std::move(found);

@@ -17,13 +17,28 @@ using namespace baechi::placement::memory;
 std::vector<int64_t>
 baechi::placement::memory::leastPeaks(const Model &model,
                                       const Assignment &device) {
+  LeanOrders lean(model);
+  return leastPeaks(model, lean, device);
+}
+
+std::vector<int64_t>
+baechi::placement::memory::leastPeaks(const Model &model, LeanOrders &lean,
+                                      const Assignment &device) {
   Steps steps(model, device);
-  return findOrder(steps, plainOrders(steps, leanOrders(model))).peaks;
+  return findOrder(steps, plainOrders(steps, lean.get())).peaks;
 }
 
 bool baechi::placement::memory::scheduleWithin(
     Scheduler &scheduler, const Model &model, const Assignment &device,
     Schedule &schedule, std::span<const std::vector<int64_t>> priorities) {
+  LeanOrders lean(model);
+  return scheduleWithin(scheduler, model, lean, device, schedule, priorities);
+}
+
+bool baechi::placement::memory::scheduleWithin(
+    Scheduler &scheduler, const Model &model, LeanOrders &lean,
+    const Assignment &device, Schedule &schedule,
+    std::span<const std::vector<int64_t>> priorities) {
   schedule.makespan = never;
   bool memoryMatters = model.memoryMatters();
   Schedule fastest;
@@ -54,7 +69,7 @@ bool baechi::placement::memory::scheduleWithin(
   Steps steps(model, device);
   if (excessOf(model, leastPossiblePeaks(steps)) > 0)
     return false;
-  std::vector<StepOrder> bases = plainOrders(steps, leanOrders(model));
+  std::vector<StepOrder> bases = plainOrders(steps, lean.get());
   bases.insert(bases.begin(), orderOf(steps, fastest));
   FoundOrder found = findOrder(steps, bases);
   if (found.excess > 0)

@@ -9,6 +9,7 @@
 #define BAECHI_LIB_PLACEMENT_MEMORY_H
 
 #include "Memory/Names.h"
+#include "Memory/Orders.h"
 #include "Memory/Proofs.h"
 #include "Schedule/Schedule.h"
 
@@ -23,10 +24,16 @@ namespace baechi::placement::memory {
 bool scheduleWithin(Scheduler &scheduler, const Model &model,
                     const Assignment &device, Schedule &schedule,
                     std::span<const std::vector<int64_t>> priorities = {});
+/// The same with \p lean, the model's, which may be known.
+bool scheduleWithin(Scheduler &scheduler, const Model &model, LeanOrders &lean,
+                    const Assignment &device, Schedule &schedule,
+                    std::span<const std::vector<int64_t>> priorities = {});
 
 /// Peak bytes of every device in the order of steps that exceeds the memories
 /// least, of those that were tried.
 std::vector<int64_t> leastPeaks(const Model &model, const Assignment &device);
+std::vector<int64_t> leastPeaks(const Model &model, LeanOrders &lean,
+                                const Assignment &device);
 
 /// How long to look for an assignment that fits: so many trials, that look at
 /// so many nodes and tensors in all.
@@ -41,7 +48,7 @@ constexpr RepairEffort thoroughRepair{5'000, 60'000'000};
 /// and returns false with the closest assignment that was found.
 bool repair(const Model &model, Assignment &device,
             const RepairEffort &effort = quickRepair);
-/// The same with \p orders of all nodes, for what `leanOrders` finds.
+/// The same with \p orders, what `leanOrders` finds.
 bool repair(const Model &model, Assignment &device, const RepairEffort &effort,
             const std::vector<std::vector<int32_t>> &orders);
 
@@ -51,7 +58,7 @@ void packUnits(const Model &model, Assignment &device);
 
 /// An assignment that fits whatever time it takes: from several starts, one of
 /// them bin packing, by `repair`. False with the closest that was found.
-bool findFit(const Model &model, Assignment &device);
+bool findFit(const Model &model, LeanOrders &lean, Assignment &device);
 
 /// Lines that say what \p device, the closest to fit that was found, needs on
 /// every device, what there is, the largest culprits, and how much would do.

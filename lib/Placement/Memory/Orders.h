@@ -52,6 +52,21 @@ StepOrder mendWindows(const Steps &steps, std::span<const Step> base,
 /// it, of the longest paths first and of orders from valley to valley.
 std::vector<std::vector<int32_t>> leanOrders(const Model &model);
 
+/// Those of a model, which must outlive this; found once they are asked for.
+class LeanOrders {
+public:
+  explicit LeanOrders(const Model &model) : model(model) {}
+  const std::vector<std::vector<int32_t>> &get() {
+    if (orders.empty())
+      orders = leanOrders(model);
+    return orders;
+  }
+
+private:
+  const Model &model;
+  std::vector<std::vector<int32_t>> orders;
+};
+
 /// Orders of nodes as orders of steps, transfers as late as can be.
 std::vector<StepOrder>
 plainOrders(const Steps &steps,

@@ -8,7 +8,6 @@
 
 #include "Session/Contest.h"
 #include "Baechi/Placement/Session/Place.h"
-#include "Memory/Orders.h"
 
 #include <fmt/format.h>
 
@@ -30,9 +29,10 @@ static std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
 bool Contest::schedule(const Assignment &device, Schedule &schedule,
                        const std::vector<std::vector<int64_t>> &priorities) {
   if (objective != Objective::Period)
-    return memory::scheduleWithin(scheduler, model, device, schedule,
-                                  priorities);
-  if (!memory::scheduleWithin(scheduler, model, device, schedule))
+    return memory::scheduleWithin(scheduler, model, *known->lean, device,
+                                  schedule, priorities);
+  if (!memory::scheduleWithin(scheduler, model, *known->lean, device,
+                              schedule))
     return false;
   // The shortest step need not be the one that follows another soonest.
   int64_t best = periods.run(device, schedule).ns();
@@ -51,12 +51,6 @@ bool Contest::schedule(const Assignment &device, Schedule &schedule,
   return true;
 }
 
-const std::vector<std::vector<int32_t>> &Contest::orders() {
-  if (leanOrders->empty())
-    *leanOrders = memory::leanOrders(model);
-  return *leanOrders;
-}
-
 void Contest::consider(const std::string &name, Assignment device,
                        const std::vector<std::vector<int64_t>> &starts,
                        bool mayRepair) {
@@ -72,8 +66,13 @@ void Contest::consider(const std::string &name, Assignment device,
     Assignment before = device;
     // Placers often agree.
     auto [it, isNew] = repaired.try_emplace(device);
-    if (isNew && memory::repair(model, device, memory::quickRepair, orders()))
-      it->second = device;
+    if (isNew && !known->unfit.contains(before)) {
+      if (memory::repair(model, device, memory::quickRepair,
+                         known->lean->get()))
+        it->second = device;
+      else
+        known->unfit.insert(before);
+    }
     device = it->second;
     found = !device.empty() && this->schedule(device, schedule, priorities);
     if (found) {

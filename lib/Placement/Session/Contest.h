@@ -10,11 +10,14 @@
 
 #include "Baechi/Placement/Session/Place.h"
 #include "Memory/Memory.h"
+#include "Memory/Orders.h"
 #include "Schedule/Period.h"
 #include "Schedule/Schedule.h"
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +31,18 @@ struct Winner {
   std::vector<std::string> notes; ///< shown when it wins
 };
 
+/// What was found of a graph and the memories, whatever its links can do at a
+/// time.
+struct KnownOfMemory {
+  explicit KnownOfMemory(const Model &model)
+      : lean(std::make_shared<memory::LeanOrders>(model)) {}
+
+  std::shared_ptr<memory::LeanOrders> lean;
+  std::set<Assignment> unfit; ///< what could not be repaired
+  /// What was packed by memory alone, where that does not fit.
+  std::optional<Assignment> unfitPacking;
+};
+
 /// Schedules the assignments that placers and searches propose, and keeps the
 /// best one that is within the memories.
 class Contest {
@@ -37,11 +52,16 @@ public:
   Contest(const Problem &problem, const Model &model, Objective objective,
           std::vector<Candidate> &candidates)
       : problem(problem), model(model), objective(objective),
-        candidates(candidates), scheduler(model), periods(model) {}
+        candidates(candidates), scheduler(model), periods(model),
+        known(std::make_shared<KnownOfMemory>(model)) {}
 
-  /// Of the same graph on a machine whose devices are all of the same kind:
-  /// orders of few bytes are found once for both.
-  void shareOrders(const Contest &other) { leanOrders = other.leanOrders; }
+  /// \p other, which outlives this, is of the same graph and devices, but for
+  /// what links can do at a time: what fits the memories is found once.
+  void shareMemory(const Contest &other) { known = other.known; }
+  /// \p other, which outlives this, is of the same graph on a machine whose
+  /// devices are all of the same kind: orders of few bytes are found once.
+  void shareOrders(const Contest &other) { known->lean = other.known->lean; }
+  KnownOfMemory &ofMemory() { return *known; }
   /// Schedules an assignment within the memories, in the orders of \p starts
   /// (ns) too, and repairs it where that is needed.
   void consider(const std::string &name, Assignment device,
@@ -74,7 +94,6 @@ public:
   }
 
 private:
-  const std::vector<std::vector<int32_t>> &orders();
   bool schedule(const Assignment &device, Schedule &schedule,
                 const std::vector<std::vector<int64_t>> &priorities);
   std::string overflow(const std::vector<int64_t> &peaks) const;
@@ -87,9 +106,7 @@ private:
   PeriodReplay periods;
   Winner winner;
   std::map<int64_t, Assignment> tried; ///< one for every value
-  /// None: not found yet.
-  using NodeOrders = std::vector<std::vector<int32_t>>;
-  std::shared_ptr<NodeOrders> leanOrders = std::make_shared<NodeOrders>();
+  std::shared_ptr<KnownOfMemory> known;
 
   /// What did not fit, and what repair made of it; empty: nothing that fits.
   std::map<Assignment, Assignment> repaired;

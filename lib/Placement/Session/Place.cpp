@@ -9,6 +9,7 @@
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Session/PlaceBriefly.h"
 #include "Model/DeviceOrder.h"
 #include "Session/WeakerMachines.h"
 
@@ -23,9 +24,9 @@ using namespace baechi::placement::session;
 
 namespace {
 
-void placeOn(const Problem &problem, const PlaceOptions &options,
+void placeOn(const Problem &problem, const PlaceOptions &options, bool explains,
              PlaceResult &result) {
-  Session own(problem, options, result);
+  Session own(problem, options, result, explains);
   if (!own.open() || !own.begin())
     return;
   Sessions sessions(problem, options, own);
@@ -83,8 +84,8 @@ int64_t baechi::placement::objectiveNs(const PlaceResult &result,
   return result.placement->makespanNs;
 }
 
-PlaceResult baechi::placement::place(const Problem &problem,
-                                     const PlaceOptions &options) {
+static PlaceResult placed(const Problem &problem, const PlaceOptions &options,
+                          bool explains) {
   PlaceResult result;
   try {
     const auto &names = placerNames();
@@ -123,10 +124,10 @@ PlaceResult baechi::placement::place(const Problem &problem,
     }
     std::vector<int32_t> order = deviceOrder(problem);
     if (std::is_sorted(order.begin(), order.end())) {
-      placeOn(problem, options, result);
+      placeOn(problem, options, explains, result);
     } else {
       Problem reordered{problem.graph, reorder(problem.machine, order)};
-      placeOn(reordered, options, result);
+      placeOn(reordered, options, explains, result);
       restoreDevices(order, result);
     }
   } catch (const Cancelled &) {
@@ -137,4 +138,14 @@ PlaceResult baechi::placement::place(const Problem &problem,
     result.error = fmt::format("placement failed: {}", e.what());
   }
   return result;
+}
+
+PlaceResult baechi::placement::place(const Problem &problem,
+                                     const PlaceOptions &options) {
+  return placed(problem, options, /*explains=*/true);
+}
+
+PlaceResult baechi::placement::placeBriefly(const Problem &problem,
+                                            const PlaceOptions &options) {
+  return placed(problem, options, /*explains=*/false);
 }

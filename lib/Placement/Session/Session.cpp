@@ -135,19 +135,26 @@ std::string Session::noSingleDevice() const {
 }
 
 /// By memory alone.
-Assignment Session::pack() {
+const Assignment &Session::pack() {
+  if (packing)
+    return *packing;
   phase("packing");
-  Assignment packed(model.numNodes);
-  memory::findFit(model, packed);
-  contest.consider("packing", packed);
-  return packed;
+  KnownOfMemory &known = contest.ofMemory();
+  packing = known.unfitPacking;
+  if (!packing) {
+    packing.emplace(model.numNodes);
+    if (!memory::findFit(model, *known.lean, *packing))
+      known.unfitPacking = packing;
+  }
+  contest.consider("packing", *packing);
+  return *packing;
 }
 
 /// Nothing fits so far.
 void Session::lastResort() {
   if (contest.hasWinner() || !result.error.empty())
     return;
-  Assignment packed = pack();
+  const Assignment &packed = pack();
   if (contest.hasWinner())
     return;
   if (!contest.canTalk(packed))
@@ -165,7 +172,7 @@ void Session::lastResort() {
                         "has ruled out all of them"
                       : "no placement was found that fits the memories, and "
                         "no proof that there is none") +
-        memory::explainMemory(problem, model, packed);
+        (explains ? memory::explainMemory(problem, model, packed) : "");
 }
 
 /// Pieces of operators that were cut.
@@ -239,11 +246,13 @@ bool Session::open() {
   }
   if (std::string proof = memory::proveInfeasible(problem, model);
       !proof.empty()) {
-    Assignment closest;
-    memory::packUnits(model, closest);
-    memory::repair(model, closest);
-    result.error = "no placement can fit the memories: " + proof +
-                   memory::explainMemory(problem, model, closest);
+    result.error = "no placement can fit the memories: " + proof;
+    if (explains) {
+      Assignment closest;
+      memory::packUnits(model, closest);
+      memory::repair(model, closest);
+      result.error += memory::explainMemory(problem, model, closest);
+    }
     return false;
   }
   bound();

@@ -35,11 +35,16 @@ class Session {
 public:
   /// The options' placer and grouping steps exist; \p problem has passed
   /// `check`. All three must outlive the session.
+  /// \p explains: the error says what is missing in the memories.
   Session(const Problem &problem, const PlaceOptions &options,
-          PlaceResult &result)
-      : problem(problem), options(options), result(result), model(problem),
+          PlaceResult &result, bool explains)
+      : problem(problem), options(options), result(result), explains(explains),
+        model(problem),
         contest(problem, model, options.objective, result.candidates) {}
 
+  /// \p other is of the same graph and devices, but for what links can do at a
+  /// time, and outlives this: what fits the memories is found once.
+  void shareMemory(const Session &other) { contest.shareMemory(other.contest); }
   /// \p other is of the same graph on a machine whose devices are all of the
   /// same kind, and outlives this: what does not depend on anything else is
   /// found once.
@@ -71,7 +76,7 @@ public:
   void takeOver(const std::string &name, const Session &weaker,
                 const std::vector<int32_t> &numberOf);
   /// Nothing was found so far: packs by memory alone.
-  Assignment pack();
+  const Assignment &pack();
   void lastResort();
   /// Verifies the best and completes the result.
   void finish();
@@ -106,6 +111,7 @@ private:
   const Problem &problem;
   const PlaceOptions &options;
   PlaceResult &result;
+  bool explains;
   Model model;
   grouping::Coarsening coarsening;
   Model coarse;
@@ -120,7 +126,8 @@ private:
   bool isComplete = false;   ///< proven: nothing is better
   bool isImpossible = false; ///< proven: no placement is valid
   int64_t evaluations = 0, orders = 0, nodes = 0;
-  int64_t takenOver = never; ///< the value of what a weaker machine had
+  int64_t takenOver = never;         ///< the value of what a weaker machine had
+  std::optional<Assignment> packing; ///< by memory alone
   size_t currentPhase = 0;
   std::chrono::steady_clock::time_point phaseBegin;
 };

@@ -204,12 +204,23 @@ void Sessions::forEachNeeded(std::span<Entry> some, Visit visit) {
   }
 }
 
+/// Of these devices, if one has begun.
+const Session *
+Sessions::sessionOf(const std::vector<int32_t> &devices) const {
+  auto it = std::find_if(entries.begin(), entries.end(), [&](const Entry &e) {
+    return e.session && e.devices == devices;
+  });
+  return it == entries.end() ? nullptr : it->session;
+}
+
 /// Begins a session if it can help.
 void Sessions::start(size_t k) {
   Entry &entry = entries[k];
   Machine machine = reorder(problem.machine, entry.devices);
   machine.linkModel = entry.links;
   Weaker &added = weaker.emplace_back(problem, std::move(machine), options);
+  if (const Session *alike = sessionOf(entry.devices))
+    added.session.shareMemory(*alike);
   entry.session = &added.session;
   if (isOfOneKind)
     added.session.learnFrom(own);

@@ -54,7 +54,7 @@ private:
   struct Weaker {
     Weaker(const Problem &given, Machine machine, const PlaceOptions &options)
         : problem{given.graph, std::move(machine)}, options(options),
-          session(problem, this->options, result) {
+          session(problem, this->options, result, /*explains=*/false) {
       this->options.progress = nullptr;
     }
     Problem problem;
@@ -73,6 +73,7 @@ private:
   };
 
   void add(LinkModel links, const std::vector<int32_t> &devices);
+  const Session *sessionOf(const std::vector<int32_t> &devices) const;
   void connect(Entry &taker);
   bool canHelp(size_t giver) const;
   bool mayTakeOver(const Entry &taker) const;

@@ -12,6 +12,7 @@
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Placement/Recompute/Chains.h"
 #include "Baechi/Placement/Recompute/Rewrite.h"
+#include "Baechi/Placement/Recompute/Sums.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,7 +32,7 @@ static constexpr size_t mostRewrites = 6;
 
 const FitWay *FitPoint::best() const {
   const FitWay *best = nullptr;
-  for (const FitWay *way : {&order, &again, &pool, &both})
+  for (const FitWay *way : {&order, &again, &pool, &both, &inTurn})
     if (way->fits && (!best || way->stepNs < best->stepNs))
       best = way;
   return best;
@@ -42,7 +43,8 @@ const char *FitPoint::bestName() const {
   return way == &order   ? "order"
          : way == &again ? "again"
          : way == &pool  ? "pool"
-         : way           ? "both"
+         : way == &both  ? "both"
+         : way           ? "sums in turn"
                          : "none";
 }
 
@@ -59,6 +61,7 @@ private:
   void findDevice();
   void assumePool();
   void findBases();
+  bool isLikeSum(int32_t op) const;
   std::vector<int64_t> limits() const;
   void say(const std::string &what) const;
   FitWay judged(const Graph &written, const SpillPlan &plan, int64_t limit);
@@ -70,6 +73,7 @@ private:
                  int64_t limit);
   FitWay withBoth(int64_t limit);
   FitWay bestOfSmall(const FitWay &known, int64_t limit);
+  void sumInTurn();
   int64_t timeOf(const Operator &op) const { return *timeOn(op, kind); }
 
   const Problem &given;
@@ -152,6 +156,13 @@ void FitSweeper::assumePool() {
       machine.links[1]->latencyNs, machine.links[1]->bytesPerUs));
 }
 
+bool FitSweeper::isLikeSum(int32_t op) const {
+  auto reads = std::count_if(
+      graph.edges.begin(), graph.edges.end(),
+      [op](const Edge &edge) { return edge.to == op && edge.output >= 0; });
+  return reads > 2 && whyNoSums(graph, std::span(&op, 1)).empty();
+}
+
 void FitSweeper::findBases() {
   say("orders");
   repeats = repeatsOf(graph, kind);
@@ -166,6 +177,7 @@ void FitSweeper::findBases() {
     result.orderFloor.ops.push_back(graph.ops[op].name);
   MemoryFloor floor = memoryFloor(graph);
   result.floor = {floor.bytes, graph.ops[floor.op].name};
+  result.mayBeSum = options.sums.empty() && isLikeSum(floor.op);
   for (const Operator &op : graph.ops) {
     result.unlimitedNs += timeOf(op);
     result.residentBytes += op.resident;
@@ -320,6 +332,25 @@ FitWay FitSweeper::bestOfSmall(const FitWay &known, int64_t limit) {
   return way.fits ? way : known;
 }
 
+/// The same memories for the graph whose sums are done one after the other.
+void FitSweeper::sumInTurn() {
+  Problem written{withSumsInTurn(graph, options.sums), given.machine};
+  FitSweepOptions again;
+  again.place = options.place;
+  if (again.place.progress)
+    again.place.progress = [this](const std::string &what) {
+      say("sums in turn: " + what);
+    };
+  for (const FitPoint &point : result.points)
+    again.memory.push_back(
+        {SweepMemory::Kind::Bytes, static_cast<double>(point.memoryBytes)});
+  FitSweep found = FitSweeper(written, again).run();
+  result.floorInTurn = found.floor;
+  for (size_t k = 0; k < result.points.size(); ++k)
+    if (const FitWay *best = found.points[k].best())
+      result.points[k].inTurn = *best;
+}
+
 FitSweep FitSweeper::run() {
   findDevice();
   if (!result.error.empty() || graph.ops.empty())
@@ -358,6 +389,8 @@ FitSweep FitSweeper::run() {
       if (less.fits && (!more.fits || less.stepNs < more.stepNs))
         more = less;
     }
+  if (!options.sums.empty())
+    sumInTurn();
   return std::move(result);
 }
 
@@ -370,6 +403,9 @@ FitSweep baechi::placement::fitSweep(const Problem &problem,
     failed.error = fmt::format("{}", fmt::join(errors, "\n"));
     return failed;
   }
+  failed.error = whyNoSums(problem.graph, options.sums);
+  if (!failed.error.empty())
+    return failed;
   try {
     return FitSweeper(problem, options).run();
   } catch (const WasCancelled &) {

@@ -9,13 +9,12 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-import re
 import tempfile
 import time
 from typing import Any
 
-from baechi.compiling import compiler, stepgraph, tools
-from baechi.experiments import hardware, measured
+from baechi.compiling import compiler, tools
+from baechi.experiments import cutting, hardware, measured
 from baechi.experiments.hardware import Machine
 from baechi.experiments.inputs import Input
 from baechi.experiments.tables import Cell, Setting, Table, inputs_of
@@ -183,7 +182,11 @@ def _made(made: Input, machine: Machine, way: str) -> dict[str, Any]:
             try:
                 graph, form_s = made.graph, 0.0
                 if way != "whole":
-                    graph, form_s = _graph(made, machine, way, folder)
+                    graph = folder / f"{way}.json"
+                    cuts = _cuts(way, len(machine.devices))
+                    form_s = cutting.cut_graph(
+                        made, machine, way, cuts, graph, pinned=way == "replicas"
+                    )
                 report = _placed(graph, described, folder, "--placer=msct", "--budget=auto")
             except tools.CompileError as error:
                 return {"none": str(error).removeprefix(f"{way}: ")}
@@ -199,35 +202,6 @@ def _placed(
         measured.tool("baechi-place", graph, machine, f"--json={report}", *options), graph.stem
     )
     return {**json.loads(report.read_text()), "cpu_s": done.cost.cpu_s}
-
-
-def _graph(
-    made: Input, machine: Machine, way: str, folder: pathlib.Path
-) -> tuple[pathlib.Path, float]:
-    """The graph of a step that is cut in a way, and the processor seconds of cutting it and
-    of forming its kernels."""
-    described, cut = folder / "machine.json", folder / f"{way}.cut.mlir"
-    costs, graph = folder / f"{way}.mlir", folder / f"{way}.json"
-    cut.write_text(_on(made.module.read_text(), machine))
-    passes = [*_cuts(way, len(machine.devices)), *stepgraph.passes(machine.roofline)]
-    if way == "replicas":
-        passes.append(compiler.step("baechi-pin-replicas", machine=described))
-    formed = measured.checked(
-        measured.tool(
-            "baechi-opt", cut, f"--pass-pipeline={compiler.pipeline(passes)}",
-            "--mlir-print-debuginfo", "-o", costs,
-        ),
-        way,
-    )  # fmt: skip
-    measured.checked(
-        measured.tool("baechi-translate", costs, "--baechi-to-graph", "-o", graph), way
-    )
-    cut.unlink()
-    costs.unlink()
-    linked = json.loads(graph.read_text())
-    stepgraph.link_backward(linked)
-    graph.write_text(json.dumps(linked))
-    return graph, formed.cost.cpu_s
 
 
 def _cuts(way: str, devices: int) -> list[str]:
@@ -251,26 +225,3 @@ def _cuts(way: str, devices: int) -> list[str]:
     if way == "micro":
         split |= {"pieces": 2 * devices, "chained": "true"}
     return [compiler.step("baechi-split", **split)]
-
-
-def _on(module: str, machine: Machine) -> str:
-    """A module that says which machine it is for, as a compiler's modules do."""
-    devices = ", ".join(
-        f'<"{each["name"]}", kind = "{each["kind"]}", memory = {each["memory"]}>'
-        for each in machine.data["devices"]
-    )
-    link = machine.data["link_default"]
-    attribute = (
-        f"#baechi.machine<devices = [{devices}], "
-        f'link_default = <"" -> "", latency_ns = {link["latency_ns"]}, '
-        f"bytes_per_us = {link['bytes_per_us']}>, link_model = {machine.data['link_model']}>"
-    )
-    text, count = re.subn(
-        r"^module( @\w+)? \{",
-        lambda found: f"module{found[1] or ''} attributes {{baechi.machine = {attribute}}} {{",
-        module,
-        count=1,
-        flags=re.M,
-    )
-    assert count == 1, "an imported step is a module"
-    return text

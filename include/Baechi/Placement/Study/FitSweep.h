@@ -8,9 +8,10 @@
 ///
 /// \file
 /// The step of a graph on one device over its memory, by what makes it fit: an
-/// order alone, running again, waiting in a pool, or both. The device is the
-/// machine's first that can run all operators; the pool is the machine's, or
-/// one of the short form's link that has all the room it needs.
+/// order alone, running again, waiting in a pool, or both; and by the best of
+/// these where sums of many operands are done one after the other. The device
+/// is the machine's first that can run all operators; the pool is the
+/// machine's, or one of the short form's link that has all the room it needs.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_PLACEMENT_STUDY_FITSWEEP_H
@@ -26,6 +27,9 @@ struct FitSweepOptions {
   std::vector<SweepMemory> memory;
   /// How the order alone is sought; who hears of the progress and may end it.
   PlaceOptions place;
+  /// Operators that add up what they read, which may be done one after the
+  /// other (Recompute/Sums.h).
+  std::vector<int32_t> sums;
 };
 
 /// The shortest step that was found by one means within some memory, replayed
@@ -43,6 +47,8 @@ struct FitWay {
 struct FitPoint {
   int64_t memoryBytes = 0;
   FitWay order, again, pool, both;
+  /// The best of these with the sums one after the other.
+  FitWay inTurn;
   /// The one with the shortest step; the plainer one of equals.
   const FitWay *best() const;
   const char *bestName() const; ///< "none" where nothing fits
@@ -67,8 +73,12 @@ struct FitSweep {
   int64_t fileBytes = 0;   ///< peak of the order in the file
   int64_t leanBytes = 0;   ///< of the leanest order that was found
   int64_t residentBytes = 0;
-  FitOrderFloor orderFloor;     ///< as far as it is proven
-  FitFloor floor;               ///< what none of the means goes under
+  FitOrderFloor orderFloor; ///< as far as it is proven
+  FitFloor floor;           ///< what none of the means goes under
+  /// Its operator may be a sum of more than two, which was not asked for.
+  bool mayBeSum = false;
+  /// The same with the sums one after the other, where there are any.
+  std::optional<FitFloor> floorInTurn;
   std::vector<FitPoint> points; ///< most memory first
   std::vector<std::string> notes;
   /// What is wrong with the input; then there are no points.

@@ -1,0 +1,22 @@
+//===- PlaceBriefly.h - Placements without advice ---------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PLACEMENT_SESSION_PLACEBRIEFLY_H
+#define BAECHI_PLACEMENT_SESSION_PLACEBRIEFLY_H
+
+#include "Baechi/Placement/Session/Place.h"
+
+namespace baechi::placement {
+
+/// What `place` finds. Where that is nothing for the memories, the error does
+/// not say what is missing and how much would do: looking for that takes about
+/// as long as placing.
+PlaceResult placeBriefly(const Problem &problem, const PlaceOptions &options);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_PLACEMENT_SESSION_PLACEBRIEFLY_H
