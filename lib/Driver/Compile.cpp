@@ -142,7 +142,8 @@ LogicalResult Compilation::expandReplicas() {
 }
 
 FailureOr<std::unique_ptr<HostCompiler>>
-Compilation::form(const SplitChoice &choice, ModuleOp model) {
+Compilation::form(const SplitChoice &choice, ModuleOp model,
+                  function_ref<bool(const SplitReport &)> isWanted) {
   HostJitOptions jit;
   jit.threads = asked.threads;
   jit.workers = compileThreads;
@@ -170,7 +171,7 @@ Compilation::form(const SplitChoice &choice, ModuleOp model) {
   }
   FailureOr<std::unique_ptr<HostCompiler>> compiler = HostCompiler::create(
       std::move(copy), jit, hasDeviceOf("cuda") ? &products : nullptr, choice,
-      lowered);
+      lowered, isWanted);
   if (succeeded(compiler))
     (*compiler)->module()->removeAttr(BaechiDialect::kMachine);
   return compiler;
@@ -206,7 +207,9 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
       program = compileOrCut(setArguments);
     else
       (void)quietly([&] {
-        program = hostCompiler->compile(target, asked, "baechi");
+        program = mayTry() ? hostCompiler->compile(target, asked, "baechi")
+                           : hostCompiler->plan(target, asked, "baechi",
+                                                candidates[number].code);
         return LogicalResult(program);
       });
     endPhases();
@@ -232,6 +235,13 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     return chosen.takeError();
   size_t best = *chosen;
   compiled = std::move(*candidates[best].program);
+  if (OwningOpRef<ModuleOp> &code = candidates[best].code) {
+    use(*compilers[best]);
+    LogicalResult added = hostCompiler->addCode(target, *code, compiled);
+    endPhases();
+    if (failed(added))
+      return diagnosed();
+  }
   reportExchange(best, candidates);
   if (microBatches && best + 1 == compilers.size())
     listener.note(

@@ -31,8 +31,7 @@ std::optional<SumOrders> Compilation::sumOrders(const SplitChoice &choice) {
   PassManager forming(trial->getContext());
   // What is taken is formed again.
   forming.enableVerifier(false);
-  populateOutlining(forming, /*products=*/nullptr, choice, /*report=*/nullptr,
-                    &sums);
+  populateOutlining(forming, /*products=*/nullptr, choice, &sums);
   if (failed(forming.run(*trial)))
     return std::nullopt;
   return sums;

@@ -22,6 +22,7 @@
 
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include <set>
 
 using namespace mlir;
 using namespace baechi;
@@ -39,6 +40,10 @@ static constexpr unsigned kSparing = 300;
 /// Of the rest in fewer pieces: all that can be cut, but what saves nothing.
 static constexpr unsigned kAllOfRest = 1;
 
+/// A step of more operations, over all micro-batches, is not formed for a
+/// comparison: compiling would take several times as long.
+static constexpr size_t kMostOperations = 100'000;
+
 /// The roofline may be wrong by this part of what it predicts.
 static constexpr double kSurely = 0.05;
 
@@ -52,9 +57,9 @@ std::optional<int64_t> Compilation::predictQuietly(HostCompiler &compiler) {
 }
 
 /// How many operations are in pieces.
-static int64_t numCut(const HostCompiler &compiler) {
+static int64_t numCut(const SplitReport &report) {
   int64_t count = 0;
-  for (const SplitReport::Class &cut : compiler.splits().classes)
+  for (const SplitReport::Class &cut : report.classes)
     count += cut.operations;
   return count;
 }
@@ -91,8 +96,10 @@ void Compilation::addOtherCuts() {
   Phase phase(listener, "comparing cuts");
   std::optional<int64_t> least;
   int64_t numFirstCut = 0;
+  std::set<std::string> seen;
   for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
-    numFirstCut = std::max(numFirstCut, numCut(*compiler));
+    numFirstCut = std::max(numFirstCut, numCut(compiler->splits()));
+    seen.insert(compiler->splits().cuts);
     if (std::optional<int64_t> ns = predictQuietly(*compiler))
       least = std::min(*ns, least.value_or(*ns));
   }
@@ -115,24 +122,30 @@ void Compilation::addOtherCuts() {
                    .restPieces = half.pieces,
                    .restSentPercent = kAllOfRest,
                    .asked = asked.split};
+  size_t operations = compilers.front()->operatorsBefore();
   // What more is in as many pieces where less is sent is no rest.
   bool mayHaveRest = false;
   std::unique_ptr<HostCompiler> best;
   for (const SplitChoice &choice :
        {half, micro, overlapped, halfOverlapped, sparing, rest}) {
     if (choice.pieces < 2 || choice.restPieces == 1 || listener.isStopped() ||
-        (choice.restPieces > 1 && !mayHaveRest))
+        (choice.restPieces > 1 && !mayHaveRest) ||
+        (choice.chained && operations * choice.pieces > kMostOperations))
       continue;
     FailureOr<std::unique_ptr<HostCompiler>> formed = failure();
-    // A batch may be too small for so many.
+    // A batch may be too small for so many; and several ways to count what is
+    // sent may have one answer.
+    auto isNew = [&](const SplitReport &report) {
+      if (choice.pieces == devices && choice.sentPercent == kOverlapped)
+        mayHaveRest = numFirstCut > 0 && numCut(report) == numFirstCut;
+      return !report.classes.empty() && seen.insert(report.cuts).second;
+    };
     (void)quietly([&] {
-      formed = form(choice, *uncut);
+      formed = form(choice, *uncut, isNew);
       return LogicalResult(formed);
     });
-    if (failed(formed) || (*formed)->splits().classes.empty())
+    if (failed(formed))
       continue;
-    if (choice.pieces == devices && choice.sentPercent == kOverlapped)
-      mayHaveRest = numFirstCut > 0 && numCut(**formed) == numFirstCut;
     std::optional<int64_t> ns = predictQuietly(**formed);
     if (!ns || (least && *ns >= *least))
       continue;

@@ -62,6 +62,18 @@ std::string hashOf(HostCompiler &compiler, const CompiledProgram &program) {
 }
 } // namespace
 
+/// On GPUs and on other processes' devices the prediction decides, and where
+/// steps overlap, which those that are tried do not: of a period, and of
+/// parameters in slices.
+bool Compilation::mayTry() const {
+  bool isHere = !asked.otherProcesses &&
+                llvm::all_of(target.devices, [](const placement::Device &each) {
+                  return each.kind == "host" || placement::isPool(each);
+                });
+  return isHere && asked.costs == "measured" && !slicesParameters &&
+         asked.objective != "period";
+}
+
 llvm::Expected<size_t>
 Compilation::choose(llvm::MutableArrayRef<Candidate> candidates,
                     SetArguments setArguments) {
@@ -89,15 +101,7 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
       ++fitting;
       cut += !compiler->splits().classes.empty();
     }
-  // On GPUs and on other processes' devices the prediction decides, and where
-  // steps overlap, which those that are tried do not: of a period, and of
-  // parameters in slices.
-  bool isHere = !asked.otherProcesses &&
-                llvm::all_of(target.devices, [](const placement::Device &each) {
-                  return each.kind == "host" || placement::isPool(each);
-                });
-  if (fitting < 2 || cut == 0 || !isHere || asked.costs != "measured" ||
-      slicesParameters || asked.objective == "period")
+  if (fitting < 2 || cut == 0 || !mayTry())
     return false;
   auto note = [&](const llvm::Twine &why) {
     listener.note("steps in pieces were not compared by running them, "

@@ -51,6 +51,8 @@ std::vector<std::string> usedExtensions(const HostJit &jit,
   return used;
 }
 
+bool isCuda(const placement::Device &device) { return device.kind == "cuda"; }
+
 LogicalResult report(Location loc, llvm::Error error) {
   return emitError(loc) << llvm::toString(std::move(error));
 }
@@ -60,7 +62,8 @@ FailureOr<std::unique_ptr<HostCompiler>>
 HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options,
                      const CudaProductOptions *products,
                      const SplitChoice &splits,
-                     std::shared_ptr<LoweredKernels> lowered) {
+                     std::shared_ptr<LoweredKernels> lowered,
+                     function_ref<bool(const SplitReport &)> isWanted) {
   std::unique_ptr<HostCompiler> compiler(new HostCompiler());
   compiler->model = std::move(model);
   compiler->lowered =
@@ -71,22 +74,27 @@ HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options,
   if (!jit)
     return report(compiler->module().getLoc(), jit.takeError());
   compiler->hostJit = std::move(*jit);
-  if (failed(compiler->form(products, splits)))
+  if (failed(compiler->form(products, splits, isWanted)))
     return failure();
   return compiler;
 }
 
-LogicalResult HostCompiler::form(const CudaProductOptions *products,
-                                 const SplitChoice &splits) {
+LogicalResult
+HostCompiler::form(const CudaProductOptions *products,
+                   const SplitChoice &splits,
+                   function_ref<bool(const SplitReport &)> isWanted) {
   Stopwatch watch;
-  PassManager inlined(module().getContext()), forming(module().getContext());
+  MLIRContext *context = module().getContext();
+  PassManager inlined(context), cutting(context), forming(context);
   // By itself, too: its operators are counted as the model has them.
   inlined.addPass(createInlineStep());
-  populateForming(forming, products, splits, lowered, &splitReport);
+  populateCutting(cutting, splits, &splitReport);
+  populateKernels(forming, products, lowered);
   if (failed(inlined.run(module())))
     return failure();
   operatorCount = operatorsOf(*findFuncStep(module())).size();
-  if (failed(forming.run(module())))
+  if (failed(cutting.run(module())) || (isWanted && !isWanted(splitReport)) ||
+      failed(forming.run(module())))
     return failure();
   // Products may have been joined with biases since.
   callCount = operatorsOf(*findFuncStep(module())).size();
@@ -99,6 +107,9 @@ LogicalResult HostCompiler::form(const CudaProductOptions *products,
 LogicalResult HostCompiler::annotate(const Profile *profile) {
   PassManager manager(module().getContext());
   manager.addPass(createAnnotateCosts(profile));
+  // What was predicted before was so with the roofline.
+  if (profile || annotated)
+    predicted.reset();
   if (!annotated) {
     FailureOr<func::FuncOp> step = findFuncStep(module());
     if (failed(step))
@@ -204,55 +215,77 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
                                          CompileOptions options,
                                          bool mayRewrite) {
   OwningOpRef<ModuleOp> placed = module().clone();
-  if (llvm::any_of(machine.devices,
-                   [](auto &device) { return device.kind == "cuda"; }) &&
-      failed(addCudaNeeds(*placed)))
+  if (llvm::any_of(machine.devices, isCuda) && failed(addCudaNeeds(*placed)))
     return failure();
-  placed->getOperation()->setAttr(BaechiDialect::kMachine,
-                                  toAttr(placed->getContext(), machine));
+  Attribute onMachine = toAttr(placed->getContext(), machine);
+  placed->getOperation()->setAttr(BaechiDialect::kMachine, onMachine);
   PassManager manager(placed->getContext());
   if (!annotated) {
     manager.addPass(createAnnotateCosts(nullptr));
     manager.addPass(createColocate());
   }
+  Predicted found{onMachine, placingAs(placed->getContext(), options)};
   options.machine.clear(); // the module's
   if (!mayRewrite)
     options.fitMemory = "never";
   PlanWatch watch{stopped};
   watch.explains = false;
-  populatePlacing(manager, options, /*report=*/nullptr, std::move(watch));
+  populatePlacing(manager, options, &found.report, std::move(watch));
   if (failed(manager.run(*placed)))
     return failure();
   PlacementCertificateAttr certificate = findCertificate(*placed);
+  found.placed = std::move(placed);
+  // What fits as it is needs nothing that only compiling may do.
+  if (!found.report.memoryFit && !mayRewrite)
+    predicted = std::move(found);
   return certificate ? certificate.getMakespan() : 0;
 }
 
-FailureOr<CompiledProgram>
-HostCompiler::compile(const placement::Machine &machine,
-                      const CompileOptions &options, StringRef prefix) {
-  auto isCuda = [](const placement::Device &device) {
-    return device.kind == "cuda";
-  };
+std::string HostCompiler::placingAs(MLIRContext *context,
+                                    CompileOptions options) {
+  options.machine.clear();
+  options.fitMemory = "never";
+  PassManager manager(context);
+  populatePlacing(manager, options);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  manager.printAsTextualPipeline(os);
+  return text;
+}
+
+FailureOr<CompiledProgram> HostCompiler::plan(const placement::Machine &machine,
+                                              const CompileOptions &options,
+                                              StringRef prefix,
+                                              OwningOpRef<ModuleOp> &code) {
   bool anyCuda = llvm::any_of(machine.devices, isCuda);
-  bool anyHost = !llvm::all_of(machine.devices, isCuda);
   beginPhase("placing");
   Stopwatch watch;
   CompiledProgram program;
-  OwningOpRef<ModuleOp> placed = module().clone();
-  if (anyCuda && failed(addCudaNeeds(*placed)))
-    return failure();
-  placed->getOperation()->setAttr(BaechiDialect::kMachine,
-                                  toAttr(placed->getContext(), machine));
-  CompileOptions placing = options;
-  placing.machine.clear(); // the module's
+  MLIRContext *context = module().getContext();
+  Attribute onMachine = toAttr(context, machine);
   PlaceAndPlanReport planned;
-  PassManager plan(placed->getContext());
-  populatePlacing(plan, placing, &planned,
-                  {stopped, [this](StringRef what, size_t done, size_t total) {
-                     beginPhase(what, done, total);
-                   }});
-  if (failed(plan.run(*placed)))
-    return failure();
+  OwningOpRef<ModuleOp> placed;
+  if (std::optional<Predicted> known = std::exchange(predicted, std::nullopt);
+      known && known->machine == onMachine &&
+      known->placing == placingAs(context, options)) {
+    placed = std::move(known->placed);
+    planned = std::move(known->report);
+  } else {
+    placed = module().clone();
+    if (anyCuda && failed(addCudaNeeds(*placed)))
+      return failure();
+    placed->getOperation()->setAttr(BaechiDialect::kMachine, onMachine);
+    CompileOptions placing = options;
+    placing.machine.clear(); // the module's
+    PassManager plan(context);
+    populatePlacing(
+        plan, placing, &planned,
+        {stopped, [this](StringRef what, size_t done, size_t total) {
+           beginPhase(what, done, total);
+         }});
+    if (failed(plan.run(*placed)))
+      return failure();
+  }
   program.placeSeconds = planned.placeSeconds;
   program.placements = planned.attempts;
   program.givenUp = std::move(planned.givenUp);
@@ -268,14 +301,8 @@ HostCompiler::compile(const placement::Machine &machine,
   if (certificate)
     program.groups = certificate.getGroups();
 
-  // Not before: what does not fit needs no code.
-  double secondsToPlan = watch.seconds();
-  if ((anyHost && failed(compileKernels())) ||
-      (anyCuda && failed(compileCudaKernels())))
-    return failure();
   beginPhase("lowering");
-  Stopwatch lowering;
-  // The kernels' code is there already.
+  // The kernels' code is made apart.
   for (auto function :
        llvm::make_early_inc_range(placed->getOps<func::FuncOp>()))
     if (function->hasAttr(BaechiDialect::kKernel))
@@ -309,11 +336,35 @@ HostCompiler::compile(const placement::Machine &machine,
         json::Object{{"placer", options.placer},
                      {"winner", program.givenUp->winner},
                      {"step_ns", program.givenUp->stepNs}};
+  code = std::move(placed);
+  program.compileSeconds = watch.seconds();
+  return program;
+}
+
+LogicalResult HostCompiler::addCode(const placement::Machine &machine,
+                                    ModuleOp code, CompiledProgram &program) {
+  // Not before it is planned: what does not fit needs no code.
+  bool anyHost = !llvm::all_of(machine.devices, isCuda);
+  bool anyCuda = llvm::any_of(machine.devices, isCuda);
+  if ((anyHost && failed(compileKernels())) ||
+      (anyCuda && failed(compileCudaKernels())))
+    return failure();
+  Stopwatch watch;
   HostCode quick;
   quick.effort = HostCode::Effort::Quick;
-  if (llvm::Error error = hostJit->add(*placed, quick))
+  if (llvm::Error error = hostJit->add(code, quick))
     return report(module().getLoc(), std::move(error));
-  program.compileSeconds = secondsToPlan + lowering.seconds();
+  program.compileSeconds += watch.seconds();
+  return success();
+}
+
+FailureOr<CompiledProgram>
+HostCompiler::compile(const placement::Machine &machine,
+                      const CompileOptions &options, StringRef prefix) {
+  OwningOpRef<ModuleOp> code;
+  FailureOr<CompiledProgram> program = plan(machine, options, prefix, code);
+  if (failed(program) || failed(addCode(machine, *code, *program)))
+    return failure();
   return program;
 }
 

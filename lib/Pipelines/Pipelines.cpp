@@ -44,19 +44,8 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   manager.addPass(createSplit(split, report, numbersSums));
 }
 
-void baechi::populateForming(OpPassManager &manager,
-                             const CudaProductOptions *products,
-                             const SplitChoice &splits,
-                             std::shared_ptr<LoweredKernels> lowered,
-                             SplitReport *report) {
-  populateOutlining(manager, products, splits, report);
-  manager.addPass(createKernelScratch(std::move(lowered)));
-}
-
-void baechi::populateOutlining(OpPassManager &manager,
-                               const CudaProductOptions *products,
-                               const SplitChoice &splits, SplitReport *report,
-                               SumOrders *sums) {
+static void addCutting(OpPassManager &manager, const SplitChoice &splits,
+                       SplitReport *report, bool numbersSums) {
   manager.addPass(createExpandReplicas());
   manager.addPass(createInlineStep());
   if (splits.exact)
@@ -78,8 +67,13 @@ void baechi::populateOutlining(OpPassManager &manager,
       manager.addPass(createSliceParameters(slice));
     }
   } else {
-    addSplit(manager, splits, report, /*numbersSums=*/sums != nullptr);
+    addSplit(manager, splits, report, numbersSums);
   }
+}
+
+static void addKernels(OpPassManager &manager,
+                       const CudaProductOptions *products,
+                       SumOrders *sums = nullptr) {
   manager.addPass(createFormKernels(sums));
   if (products) {
     CudaProductsOptions options;
@@ -90,6 +84,34 @@ void baechi::populateOutlining(OpPassManager &manager,
     options.convolutions = products->convolutions;
     manager.addPass(createCudaProducts(options));
   }
+}
+
+void baechi::populateForming(OpPassManager &manager,
+                             const CudaProductOptions *products,
+                             const SplitChoice &splits,
+                             std::shared_ptr<LoweredKernels> lowered) {
+  populateCutting(manager, splits);
+  populateKernels(manager, products, std::move(lowered));
+}
+
+void baechi::populateKernels(OpPassManager &manager,
+                             const CudaProductOptions *products,
+                             std::shared_ptr<LoweredKernels> lowered) {
+  addKernels(manager, products);
+  manager.addPass(createKernelScratch(std::move(lowered)));
+}
+
+void baechi::populateOutlining(OpPassManager &manager,
+                               const CudaProductOptions *products,
+                               const SplitChoice &splits, SumOrders *sums) {
+  addCutting(manager, splits, /*report=*/nullptr,
+             /*numbersSums=*/sums != nullptr);
+  addKernels(manager, products, sums);
+}
+
+void baechi::populateCutting(OpPassManager &manager, const SplitChoice &splits,
+                             SplitReport *report) {
+  addCutting(manager, splits, report, /*numbersSums=*/false);
 }
 
 void baechi::populatePlacing(OpPassManager &manager,

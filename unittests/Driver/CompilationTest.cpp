@@ -114,7 +114,7 @@ TEST(Compilation, MeasuredKernelsAreKeptInAProfile) {
   // Times within a step are there, too.
   EXPECT_EQ(second.phases, (std::vector<std::string>{
                                "forming kernels", "measuring kernels",
-                               "placing", "compiling kernels", "lowering"}));
+                               "placing", "lowering", "compiling kernels"}));
   EXPECT_EQ(first.warnings + second.warnings, "");
   llvm::sys::fs::remove(path);
 }

@@ -106,6 +106,9 @@ private:
   /// One of the compilers' programs.
   struct Candidate {
     std::optional<CompiledProgram> program; ///< nothing: it does not fit
+    /// Where predictions decide: what the program's code is made of, once it is
+    /// the one that stays.
+    mlir::OwningOpRef<mlir::ModuleOp> code;
     std::optional<int64_t> predictedNs;
     std::optional<int64_t> triedNs; ///< where all that fit were tried
   };
@@ -115,8 +118,10 @@ private:
   void readChecks();
   /// \p model, the one without checkpoints, say, cut as \p choice says. Fails
   /// after a diagnostic.
-  mlir::FailureOr<std::unique_ptr<HostCompiler>> form(const SplitChoice &choice,
-                                                      mlir::ModuleOp model);
+  /// \p isWanted: as HostCompiler::create().
+  mlir::FailureOr<std::unique_ptr<HostCompiler>>
+  form(const SplitChoice &choice, mlir::ModuleOp model,
+       llvm::function_ref<bool(const SplitReport &)> isWanted = nullptr);
   /// Computes once what the model computes again, until that does not fit.
   llvm::Error undoCheckpoints();
   /// A program of one replica becomes that of all; how many they are is what
@@ -215,6 +220,8 @@ private:
   /// be the fastest.
   llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
                                 SetArguments setArguments);
+  /// Whether programs in pieces run a few steps before one is chosen.
+  bool mayTry() const;
   /// Runs each of those that fit for a few steps, unless the profile has them;
   /// false where that cannot be, or where other work disturbs it.
   llvm::Expected<bool> tryAll(llvm::MutableArrayRef<Candidate> candidates,

@@ -62,11 +62,14 @@ public:
   /// JIT's. \p products: how GPUs compute products; null where there are none.
   /// \p splits: how operators are cut before. \p lowered: kernels whose
   /// lowering is shared with others, of the same context; null: with nobody.
+  /// \p isWanted: of what was cut, before kernels are formed; where it is not,
+  /// there is no compiler, and no diagnostic.
   static mlir::FailureOr<std::unique_ptr<HostCompiler>>
   create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options,
          const CudaProductOptions *products = nullptr,
          const SplitChoice &splits = {},
-         std::shared_ptr<LoweredKernels> lowered = nullptr);
+         std::shared_ptr<LoweredKernels> lowered = nullptr,
+         llvm::function_ref<bool(const SplitReport &)> isWanted = nullptr);
 
   /// Costs from \p profile, or the roofline's where it is null; selects each
   /// kernel's fastest implementation. Called again, it replaces the costs that
@@ -102,6 +105,14 @@ public:
   mlir::FailureOr<CompiledProgram> compile(const placement::Machine &machine,
                                            const CompileOptions &options,
                                            llvm::StringRef prefix);
+  /// The same without the kernels' code: \p code is what calls it, of which
+  /// addCode() makes the program's. So of several plans only those that run
+  /// have code.
+  mlir::FailureOr<CompiledProgram>
+  plan(const placement::Machine &machine, const CompileOptions &options,
+       llvm::StringRef prefix, mlir::OwningOpRef<mlir::ModuleOp> &code);
+  mlir::LogicalResult addCode(const placement::Machine &machine,
+                              mlir::ModuleOp code, CompiledProgram &program);
 
   /// Whether the placer alone, without a search and without computing anything
   /// again, finds a placement whose memory plan fits \p machine; where the
@@ -134,7 +145,8 @@ public:
 private:
   HostCompiler() = default;
   mlir::LogicalResult form(const CudaProductOptions *products,
-                           const SplitChoice &splits);
+                           const SplitChoice &splits,
+                           llvm::function_ref<bool(const SplitReport &)>);
   void beginPhase(llvm::StringRef phase, size_t done = 0, size_t total = 0) {
     if (phaseObserver)
       phaseObserver(phase, done, total);
@@ -142,6 +154,9 @@ private:
   /// \p choices: all that were not begun.
   mlir::LogicalResult beginKernels(bool choices);
   mlir::LogicalResult compileCudaKernels();
+  /// What the passes that place are, but for where the step does not fit.
+  static std::string placingAs(mlir::MLIRContext *context,
+                               CompileOptions options);
   /// Writes what GPU code of the kernels needs into a copy of the module.
   mlir::LogicalResult addCudaNeeds(mlir::ModuleOp copy);
 
@@ -151,6 +166,15 @@ private:
   CudaLowering cudaLowering;
   PhaseObserver phaseObserver;
   std::function<bool()> stopped;
+  /// The last prediction's placement and plan, which a program with the same
+  /// costs takes.
+  struct Predicted {
+    mlir::Attribute machine;
+    std::string placing;
+    mlir::OwningOpRef<mlir::ModuleOp> placed = nullptr;
+    PlaceAndPlanReport report = {};
+  };
+  std::optional<Predicted> predicted;
   /// Of the model's kernels, once one was asked for.
   std::optional<CudaNeeds> cudaNeeds;
   llvm::DenseSet<mlir::Operation *> begunKernels;

@@ -17,23 +17,30 @@
 
 namespace baechi {
 
+/// What is cut before kernels are formed. \p report: what was cut, unless it is
+/// null.
+void populateCutting(mlir::OpPassManager &manager, const SplitChoice &splits,
+                     SplitReport *report = nullptr);
+
+/// The passes that make kernels of a model once it is cut. \p products: how
+/// GPUs compute products; null where there are none. \p lowered: who lowers the
+/// kernels later goes on from there.
+void populateKernels(mlir::OpPassManager &manager,
+                     const CudaProductOptions *products,
+                     std::shared_ptr<LoweredKernels> lowered);
+
+/// Both: the same for --baechi-compile and HostCompiler, so that both place the
+/// same operators.
+void populateForming(mlir::OpPassManager &manager,
+                     const CudaProductOptions *products,
+                     const SplitChoice &splits,
+                     std::shared_ptr<LoweredKernels> lowered);
+
 /// Those of populateForming() that look at no kernel's code. \p sums: how the
 /// step's are added up, unless it is null.
 void populateOutlining(mlir::OpPassManager &manager,
                        const CudaProductOptions *products,
-                       const SplitChoice &splits, SplitReport *report = nullptr,
-                       SumOrders *sums = nullptr);
-
-/// The passes that make kernels of a model: the same for --baechi-compile and
-/// HostCompiler, so that both place the same operators. \p products: how GPUs
-/// compute products; null where there are none. \p splits: how operators are
-/// cut before. \p lowered: who lowers the kernels later goes on from there. \p
-/// report: what was cut, unless it is null.
-void populateForming(mlir::OpPassManager &manager,
-                     const CudaProductOptions *products,
-                     const SplitChoice &splits,
-                     std::shared_ptr<LoweredKernels> lowered,
-                     SplitReport *report = nullptr);
+                       const SplitChoice &splits, SumOrders *sums = nullptr);
 
 /// Placement and memory plan by \p options, pins (--baechi-constrain) and a
 /// placement (--baechi-load-placement) among them. Without a machine that of

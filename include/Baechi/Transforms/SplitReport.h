@@ -25,6 +25,9 @@ struct SplitReport {
     int64_t meetings = 0;   ///< where pieces that follow each other wait
   };
   std::vector<Class> classes;
+  /// Which operations are in which pieces: that of equal cuts of one step is
+  /// equal.
+  std::string cuts;
   /// Operations that stayed whole on a cut's way, counted by the reason.
   std::map<std::string, int64_t> whole;
   /// Stored in pieces, and what these arguments have in all.

@@ -9,6 +9,7 @@
 #include "Describe.h"
 #include "Baechi/Analysis/Program.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -51,8 +52,34 @@ std::string split::describePlace(func::FuncOp step, const Cut &cut) {
   return text;
 }
 
+/// Numbers of the operations of each cut, and where their results are cut.
+static std::string cutsOf(func::FuncOp step, const SplitPlan &plan) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::DenseMap<Operation *, size_t> numbers;
+  for (Operation &op : step.front())
+    numbers[&op] = numbers.size();
+  for (const Cut &cut : plan.cuts) {
+    os << (cut.chained ? "chained" : "cut");
+    for (int64_t size : cut.sizes)
+      os << " " << size;
+    for (const auto &[op, how] : cut.operations) {
+      os << "\n" << numbers.lookup(op) << " " << int(how.kind);
+      for (const auto &positions : {how.operands, how.results})
+        for (const std::optional<CutPosition> &at : positions)
+          if (at)
+            os << " " << at->dim << "/" << at->outer << "/" << at->inner;
+          else
+            os << " whole";
+    }
+    os << "\n";
+  }
+  return text;
+}
+
 SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
   SplitReport report;
+  report.cuts = cutsOf(step, plan);
   report.isLargestFirst = plan.isLargestFirst;
   // An operation may stay whole on several cuts' ways, for one reason.
   DenseMap<Operation *, llvm::SmallSet<std::string, 2>> told;

@@ -34,11 +34,14 @@ static bool isElementwise(Operation *op) {
   return loops && loops.getNumReductionLoops() == 0;
 }
 
-/// An elementwise result that only elementwise operations read stays in
-/// registers.
-static bool isFused(Value value) {
-  return isElementwise(value.getDefiningOp()) &&
-         llvm::all_of(value.getUsers(), isElementwise);
+/// Where all read one value, such as the zero of all layers, it is asked for as
+/// often as it has readers.
+bool Estimate::isFused(Value value) {
+  auto [known, isNew] = fused.try_emplace(value, false);
+  if (isNew)
+    known->second = isElementwise(value.getDefiningOp()) &&
+                    llvm::all_of(value.getUsers(), isElementwise);
+  return known->second;
 }
 
 /// Products pack an operand that they read so often at least.
@@ -66,7 +69,7 @@ static double packedByEach(Operation *op, const OperationCut &how,
   return bytes;
 }
 
-double Estimate::timeNs(Operation *op) const {
+double Estimate::timeNs(Operation *op) {
   if (!isComputed(op))
     return 0;
   Work work = workOf(op);

@@ -50,7 +50,10 @@ public:
   llvm::ArrayRef<mlir::Operation *> heaviest() const { return operations; }
 
 private:
-  double timeNs(mlir::Operation *op) const;
+  double timeNs(mlir::Operation *op);
+  /// An elementwise result that only elementwise operations read stays in
+  /// registers.
+  bool isFused(mlir::Value value);
   double savedNs(mlir::Operation *op, const Cut &cut) const;
   /// Bytes read and written to cut a whole value, or to put its pieces
   /// together.
@@ -69,6 +72,7 @@ private:
   };
   /// By the first operation.
   mutable llvm::DenseMap<mlir::Operation *, std::vector<Found>> found;
+  llvm::DenseMap<mlir::Value, bool> fused; ///< as far as it was asked for
 
   Roofline roofline;
   std::optional<Exchange> exchange;
