@@ -31,8 +31,7 @@ bool Contest::schedule(const Assignment &device, Schedule &schedule,
   if (objective != Objective::Period)
     return memory::scheduleWithin(scheduler, model, *known->lean, device,
                                   schedule, priorities);
-  if (!memory::scheduleWithin(scheduler, model, *known->lean, device,
-                              schedule))
+  if (!memory::scheduleWithin(scheduler, model, *known->lean, device, schedule))
     return false;
   // The shortest step need not be the one that follows another soonest.
   int64_t best = periods.run(device, schedule).ns();

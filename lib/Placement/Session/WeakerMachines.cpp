@@ -205,8 +205,7 @@ void Sessions::forEachNeeded(std::span<Entry> some, Visit visit) {
 }
 
 /// Of these devices, if one has begun.
-const Session *
-Sessions::sessionOf(const std::vector<int32_t> &devices) const {
+const Session *Sessions::sessionOf(const std::vector<int32_t> &devices) const {
   auto it = std::find_if(entries.begin(), entries.end(), [&](const Entry &e) {
     return e.session && e.devices == devices;
   });
