@@ -11,13 +11,14 @@ program fits, so that a step is compiled again where PyTorch would compute other
 from __future__ import annotations
 
 import collections
+import dis
 import enum
 import functools
 import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,12 @@ PLAIN = (
 # What every module has, and who else looks at it: the parameters, buffers and hooks.
 OWN = frozenset(vars(torch.nn.Module())) | {"_is_full_backward_hook"}
 _MOST_ELEMENTS = 256  # of a container; larger ones are data, and count by their identity
-_DEEPEST = 4
+_DEEPEST = 8  # container or object within another
+_CONTAINERS = (list, tuple, collections.deque, set, frozenset)
+_FUNCTIONS = (
+    types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial
+)  # fmt: skip
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _PACKAGES = ("site-packages", "dist-packages")
 
 Snapshot = Mapping[str, Any]
@@ -79,9 +85,22 @@ class _Looking:
         self._functions: dict[tuple[types.FunctionType, type | None], frozenset[str]] = {}
 
     def _put(self, path: str, value: Any, names: frozenset[str]) -> None:
-        self.found[path] = frozen(value, names)
         if not isinstance(value, PLAIN):
+            names = self._with_methods(path, value, names)
             self.objects[path] = value, names
+        self.found[path] = frozen(value, names)
+
+    def _with_methods(self, path: str, value: Any, names: frozenset[str]) -> frozenset[str]:
+        """The names, with those that methods have which code names of a user's object."""
+        while True:
+            more = names
+            for kind in _kinds(value, names):
+                for name in sorted(names | {"__call__"}):
+                    if (method := _method(kind, name)) is not None:
+                        more |= self.at_function(path, method, kind)
+            if more == names:
+                return names
+            names = more
 
     def at_module(self, path: str, module: torch.nn.Module) -> None:
         for name, part in module.named_modules():
@@ -146,35 +165,71 @@ class _Looking:
         self, path: str, function: types.FunctionType, owner: type | None
     ) -> frozenset[str]:
         names = _names(function.__code__)
-        methods = []
+        # What it calls names attributes of what it is given, such as the model.
+        called = []
         for name in sorted(names):
-            method = None if owner is None else inspect.getattr_static(owner, name, None)
-            method = method.fget if isinstance(method, property) else method
-            if isinstance(method, types.FunctionType) and name not in function.__globals__:
-                methods.append(self.at_function(path, method, owner))
-        names = names.union(*methods)
-        for name, value in _given(function):
-            self._at_value(f"{path}: {name}", value, names)
-        for name in sorted(names & set(function.__globals__)):
-            self._at_global(f"{path}: {name}", function.__globals__[name], names)
+            if (method := _method(owner, name)) is not None:
+                called.append(self.at_function(path, method, owner))
+        values = [(f"{path}: {name}", value, None) for name, value in _given(function)]
+        for name in sorted(_globals(function.__code__) & set(function.__globals__)):
+            values += _of_global(f"{path}: {name}", function.__globals__[name], names)
+        for where, value, kind in values:
+            if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+                called.append(self.at_function(where, value, kind))
+        names = names.union(*called)
+        for where, value, _ in values:
+            self._at_value(where, value, names)
         return names
-
-    def _at_global(self, path: str, value: Any, names: frozenset[str]) -> None:
-        """A global; of a module or a class the plain values that a function names."""
-        if not isinstance(value, types.ModuleType | type):
-            self._at_value(path, value, names)
-        elif is_users(value):
-            for name in sorted(names & set(vars(value))):
-                if not isinstance(vars(value)[name], types.ModuleType | type):
-                    self._at_value(f"{path}.{name}", vars(value)[name], names)
 
     def _at_value(self, path: str, value: Any, names: frozenset[str]) -> None:
         if isinstance(value, torch.nn.Module):
             self.at_module(path, value)
-        elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
-            self.at_function(path, value)
-        elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
+        elif not isinstance(value, (types.ModuleType, type, *_FUNCTIONS)):
             self._put(path, value, names)
+
+
+def _of_global(path: str, value: Any, names: frozenset[str]) -> list[tuple[str, Any, type | None]]:
+    """A global; of a user's module or class what code names of it. With the class."""
+    if not isinstance(value, types.ModuleType | type):
+        return [(path, value, None)]
+    if not is_users(value):
+        return []
+    kind = value if isinstance(value, type) else None
+    found = []
+    for name in sorted(names & set(vars(value))):
+        part = _unbound(vars(value)[name])
+        if not isinstance(part, types.ModuleType | type):
+            found.append((f"{path}.{name}", part, kind))
+    return found
+
+
+def _unbound(value: Any) -> Any:
+    return value.__func__ if isinstance(value, staticmethod | classmethod) else value
+
+
+def _method(owner: type | None, name: str) -> types.FunctionType | None:
+    """What code runs that names an attribute of an object, if that is a function."""
+    found = None if owner is None else _unbound(inspect.getattr_static(owner, name, None))
+    if isinstance(found, functools.cached_property):
+        found = found.func
+    found = found.fget if isinstance(found, property) else found
+    return found if isinstance(found, types.FunctionType) else None
+
+
+def _kinds(value: Any, names: frozenset[str], depth: int = 0) -> set[type]:
+    """The users' classes of an object and of those in it, as far as `frozen` looks."""
+    kinds: set[type] = set()
+    if isinstance(value, PLAIN) or depth >= _DEEPEST:
+        return kinds
+    parts: Iterable[Any] = ()
+    if isinstance(value, Mapping) and len(value) <= _MOST_ELEMENTS:
+        parts = value.values()
+    elif isinstance(value, _CONTAINERS) and len(value) <= _MOST_ELEMENTS:
+        parts = value
+    elif has_settings(value) and is_users(type(value)):
+        kinds.add(type(value))
+        parts = (part for name, part in vars(value).items() if name in names)
+    return kinds.union(*(_kinds(part, names, depth + 1) for part in parts))
 
 
 def own_attributes(kind: type) -> dict[str, Any]:
@@ -208,10 +263,10 @@ def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]
         within = functools.partial(frozen, names=names, depth=depth + 1)
         if isinstance(value, Mapping) and len(value) <= _MOST_ELEMENTS:
             return type(value), tuple((within(k), within(v)) for k, v in value.items())
-        if isinstance(value, list | tuple | collections.deque) and len(value) <= _MOST_ELEMENTS:
-            return type(value), tuple(within(x) for x in value)
         if isinstance(value, set | frozenset) and len(value) <= _MOST_ELEMENTS:
             return type(value), frozenset(within(x) for x in value)
+        if isinstance(value, _CONTAINERS) and len(value) <= _MOST_ELEMENTS:
+            return type(value), tuple(within(x) for x in value)
         if has_settings(value):
             read = [name for name in vars(value) if name in names]
             return type(value), (id(value), *((name, within(vars(value)[name])) for name in read))
@@ -222,6 +277,14 @@ def has_settings(value: Any) -> bool:
     if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
         return False
     return hasattr(value, "__dict__") and not type(value).__module__.startswith("torch")
+
+
+@functools.cache
+def _globals(code: types.CodeType) -> frozenset[str]:
+    """Those of `_names` that are no attributes."""
+    inner = (_globals(x) for x in code.co_consts if isinstance(x, types.CodeType))
+    loads = (each for each in dis.get_instructions(code) if each.opname in _LOADS)
+    return frozenset(each.argval for each in loads).union(*inner)
 
 
 @functools.cache
