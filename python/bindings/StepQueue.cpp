@@ -183,9 +183,12 @@ void StepQueue::runOverlapped(std::unique_lock<std::mutex> &lock) {
     calls.front()->isLeftBehind = isLeftBehind;
     dropFirst(State::Failed);
   }
-  // What is left takes nothing of these, or is not run.
-  for (const auto &call : calls)
+  // What is left takes nothing of these, or is not run; a device may have begun
+  // it.
+  for (const auto &call : calls) {
+    call->isLeftBehind |= isLeftBehind && call->state == State::Running;
     call->state = State::Waiting;
+  }
 }
 
 /// On a device's thread: the call that it asks for.
