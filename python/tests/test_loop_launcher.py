@@ -294,8 +294,13 @@ def test_variables_that_are_set_by_hand():
         with pytest.raises(ValueError, match="not host:port"):
             find_launch(OWN | {"BAECHI_COORDINATOR": wrong})
     by_hand = {name: value for name, value in TORCHRUN.items() if name != "LOCAL_WORLD_SIZE"}
-    assert find_launch(by_hand).here == 1
-    assert find_launch(by_hand | {"MASTER_ADDR": "localhost"}).here == 2
+    with pytest.raises(ValueError, match="LOCAL_WORLD_SIZE is not set"):
+        find_launch(by_hand)
+    assert find_launch(by_hand | {"WORLD_SIZE": "1"}) is None
+    with pytest.raises(ValueError, match="MASTER_PORT is '70000', not a port"):
+        find_launch(TORCHRUN | {"MASTER_PORT": "70000"})
+    with pytest.raises(ValueError, match="RANK is '1_0', not a number"):
+        find_launch(TORCHRUN | {"RANK": "1_0"})
 
 
 @pytest.mark.parametrize(

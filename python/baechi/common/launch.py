@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import socket
 from collections.abc import Callable, Mapping
 
@@ -42,10 +43,9 @@ def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
 
 
 def _number(given: Mapping[str, str], name: str) -> int:
-    try:
-        return int(given[name])
-    except ValueError:
-        raise ValueError(f"{name} is '{given[name]}', not a number") from None
+    if not re.fullmatch(r"[0-9]{1,9}", given[name]):
+        raise ValueError(f"{name} is '{given[name]}', not a number")
+    return int(given[name])
 
 
 def _check_own(given: Mapping[str, str]) -> None:
@@ -61,10 +61,6 @@ def _check_own(given: Mapping[str, str]) -> None:
             )
 
 
-def _is_here(host: str) -> bool:
-    return host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
-
-
 def _place(given: Mapping[str, str]) -> tuple[str, int] | None:
     if not (place := given.get("BAECHI_COORDINATOR")):
         return None
@@ -73,7 +69,7 @@ def _place(given: Mapping[str, str]) -> tuple[str, int] | None:
     bare = host[1:-1] if bracketed else host
     # Without brackets the last part of an address is taken for a port.
     is_host = bare and " " not in bare and (bracketed or ":" not in bare)
-    if not is_host or not port.isdecimal() or not 0 < int(port) < 65536:
+    if not is_host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
         raise ValueError(f"BAECHI_COORDINATOR is '{place}', not host:port")
     return bare, int(port)
 
@@ -81,7 +77,8 @@ def _place(given: Mapping[str, str]) -> tuple[str, int] | None:
 def _own(given: Mapping[str, str]) -> Launch:
     ranks = _number(given, "BAECHI_RANKS")
     place = given["BAECHI_COORDINATOR"]
-    here = _is_here(place.rpartition(":")[0].strip("[]"))
+    host = place.rpartition(":")[0].strip("[]")
+    here = host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
     job = f"{place}.{given.get('BAECHI_JOB', '')}"
     return Launch("BAECHI_RANKS", _number(given, "BAECHI_RANK"), ranks, ranks if here else 1, job)
 
@@ -103,13 +100,17 @@ def _torchrun(given: Mapping[str, str]) -> Launch:
     names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
     job = ".".join(given.get(name, "") for name in names)
     port = _number(given, "MASTER_PORT")
+    if not 0 < port < 65536:
+        raise ValueError(f"MASTER_PORT is '{port}', not a port: give 1 to 65535")
     # torchrun itself listens at its port.
     place = given["MASTER_ADDR"], port + 1 if port < 65535 else port - 1
     ranks = _number(given, "WORLD_SIZE")
-    # Whoever sets these variables by hand leaves the next one out.
-    here = ranks if _is_here(given["MASTER_ADDR"]) else 1
-    if given.get("LOCAL_WORLD_SIZE"):
-        here = _number(given, "LOCAL_WORLD_SIZE")
+    if ranks > 1 and not given.get("LOCAL_WORLD_SIZE"):
+        raise ValueError(
+            "LOCAL_WORLD_SIZE is not set: with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT it "
+            "says how many of the ranks are on this machine, as torchrun does"
+        )
+    here = _number(given, "LOCAL_WORLD_SIZE") if ranks > 1 else 1
     return Launch("torchrun", _number(given, "RANK"), ranks, here, job, place)
 
 
