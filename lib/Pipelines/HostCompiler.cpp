@@ -230,6 +230,8 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
     options.fitMemory = "never";
   PlanWatch watch{stopped};
   watch.explains = false;
+  // What fits as it is may be what is executed (plan).
+  watch.onlyCompares = mayRewrite;
   populatePlacing(manager, options, &found.report, std::move(watch));
   if (failed(manager.run(*placed)))
     return failure();

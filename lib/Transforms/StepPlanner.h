@@ -34,7 +34,7 @@ public:
               PlaceOptions options, Runner run, PlanWatch watch)
       : module(module), machine(machine), options(std::move(options)),
         run(std::move(run)), watch(std::move(watch)),
-        onlyCompares(!this->watch.explains) {}
+        onlyCompares(this->watch.onlyCompares) {}
 
   /// Runs \p what and keeps what it says.
   template <typename Function> auto quietly(Said &said, Function what) {

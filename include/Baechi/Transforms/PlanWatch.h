@@ -21,6 +21,9 @@ struct PlanWatch {
       progress = {};
   /// Whether someone reads why there is no plan: what would help is looked for.
   bool explains = true;
+  /// What is planned is compared with other plans, and not executed: memory is
+  /// packed until it fits, and no longer.
+  bool onlyCompares = false;
 };
 
 /// --baechi-place-and-plan that also fills in \p report, unless it is null, and
