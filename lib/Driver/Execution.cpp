@@ -42,6 +42,11 @@ double Measurement::meanNs() const {
          std::max<size_t>(1, wallNs.size());
 }
 
+Execution::~Execution() {
+  if (session && !session->usable())
+    code->keepForGood();
+}
+
 llvm::Expected<std::unique_ptr<Execution>>
 Execution::create(HostJit &jit, const CompiledProgram &compiled,
                   double watchdogSeconds,
@@ -83,6 +88,7 @@ Execution::create(HostJit &jit, const std::string &manifest,
     return llvm::createStringError(session.error().message() + why);
   auto execution = std::make_unique<Execution>();
   execution->session = std::move(*session);
+  execution->code = &jit;
   execution->sums.busyNs.resize(execution->program().devices.size());
   // Other processes' steps are theirs.
   execution->replays =

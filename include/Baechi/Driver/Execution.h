@@ -51,6 +51,9 @@ public:
          std::shared_ptr<runtime::FaultInjector> faults = nullptr,
          const std::shared_ptr<runtime::Ranks> &ranks = nullptr);
 
+  /// Where a device was left behind in a kernel its code stays for good.
+  ~Execution();
+
   /// Gives argument \p index a value.
   llvm::Error setArgument(size_t index, const Array &value);
 
@@ -86,6 +89,7 @@ private:
   void noteLinks();
 
   std::unique_ptr<runtime::Session> session;
+  HostJit *code = nullptr;
   /// Steps without times are graphs of GPUs' work.
   bool replays = false;
   /// Counted steps with operators' times.

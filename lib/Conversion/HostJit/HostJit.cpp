@@ -96,6 +96,7 @@ struct HostJit::Implementation {
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
   std::optional<ObjectStore> store;
   std::vector<std::unique_ptr<Begun>> begun;
+  bool isForGood = false;
 
   llvm::Error define(llvm::StringRef name, void *address) {
     orc::SymbolMap symbols;
@@ -142,7 +143,12 @@ struct HostJit::Implementation {
 
 HostJit::HostJit(std::unique_ptr<Implementation> implementation)
     : implementation(std::move(implementation)) {}
-HostJit::~HostJit() = default;
+HostJit::~HostJit() {
+  if (implementation->isForGood)
+    (void)implementation.release();
+}
+
+void HostJit::keepForGood() { implementation->isForGood = true; }
 
 llvm::Expected<std::unique_ptr<HostJit>>
 HostJit::create(HostJitOptions options) {

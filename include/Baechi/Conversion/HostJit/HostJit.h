@@ -105,6 +105,9 @@ public:
   std::vector<std::string> extensions() const;
   bool isForThisHost() const;
 
+  /// A thread was left behind in the code: it stays when this ends.
+  void keepForGood();
+
   /// What code is compiled for: the processor's name and its vector extensions,
   /// for example "znver4+avx2+avx512f".
   static std::string hostTarget();
