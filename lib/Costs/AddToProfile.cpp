@@ -46,19 +46,23 @@ static std::string keyOf(const ProfileRow &row) {
 /// Takes the oldest rows and plans off a file that has too many, but for rows
 /// of code that a program stays with.
 static void dropOldest(Profile &profile) {
-  size_t excess =
-      profile.rows.size() - std::min(profile.rows.size(), kMostProfileRows);
-  llvm::StringSet<> chosen;
-  if (excess > 0)
+  if (profile.rows.size() > kMostProfileRows) {
+    llvm::StringSet<> chosen;
     for (const ProgramChoice &choice : profile.choices)
       for (const auto &[hash, implementation] : choice.implementations)
         chosen.insert(hash + "/host/" + implementation);
-  llvm::erase_if(profile.rows, [&](const ProfileRow &row) {
-    if (excess == 0 || chosen.contains(keyOf(row)))
-      return false;
-    --excess;
-    return true;
-  });
+    auto mayGo = [&](const ProfileRow &row) {
+      return !chosen.contains(keyOf(row));
+    };
+    size_t count = llvm::count_if(profile.rows, mayGo);
+    size_t excess = count - std::min(count, kMostProfileRows);
+    llvm::erase_if(profile.rows, [&](const ProfileRow &row) {
+      if (excess == 0 || !mayGo(row))
+        return false;
+      --excess;
+      return true;
+    });
+  }
   if (profile.plans.size() > kMostProfileRows)
     profile.plans.erase(profile.plans.begin(),
                         profile.plans.end() - kMostProfileRows);

@@ -34,6 +34,9 @@ namespace {
 /// Changes with what follows, and with what an entry holds.
 constexpr llvm::StringLiteral kVersion = "step 1";
 
+/// Larger ones would push out what takes longer to make again.
+constexpr size_t kMostLibraryBytes = size_t(64) << 20;
+
 /// Collects what a step is compiled of, each part with its name and size, so
 /// that no two collections are alike.
 class KeyText {
@@ -56,6 +59,21 @@ private:
   std::string text;
 };
 
+/// The model without what arguments begin with, which no library has: calls say
+/// what they are.
+std::string withoutFirstValues(llvm::StringRef text) {
+  constexpr llvm::StringLiteral begin = "baechi.init = {";
+  std::string rest;
+  while (!text.empty()) {
+    auto [before, after] = text.split(begin);
+    rest += before;
+    text = after.size() + before.size() == text.size()
+               ? llvm::StringRef()
+               : after.drop_until([](char c) { return c == '}'; });
+  }
+  return rest;
+}
+
 /// Whether the limits of devices are shares of the memory that is free now.
 bool isOfFreeMemory(const DriverOptions &options) {
   llvm::StringRef spec = options.machine;
@@ -66,7 +84,7 @@ bool isOfFreeMemory(const DriverOptions &options) {
 /// something is measured, which the profile has the outcome of.
 bool isElsewhere(const CompileOption &option) {
   return llvm::is_contained({"profile", "store", "step-times", "measure",
-                             "threads", "expert", "placement"},
+                             "compile-threads", "expert", "placement"},
                             option.name);
 }
 
@@ -174,7 +192,7 @@ std::optional<StepStore> StepStore::open(const DriverOptions &options,
   if (options.store.empty() || !areHosts)
     return std::nullopt;
   KeyText key;
-  key.add("model", *options.text);
+  key.add("model", withoutFirstValues(*options.text));
   key.add("name", options.model);
   key.add("file", llvm::sys::path::filename(file));
   addOptions(key, options);
@@ -267,8 +285,16 @@ bool StepStore::take(Listener &listener) {
       entry.profile != profileOf(entry.kernels, entry.program))
     return false;
   Phase phase(listener, "linking");
-  return placement::writeWhole(headerOf(file), entry.header).empty() &&
-         placement::writeWhole(file, entry.library).empty();
+  if (!placement::writeWhole(headerOf(file), entry.header).empty() ||
+      !placement::writeWhole(file, entry.library).empty())
+    return false;
+  // As the linker leaves it.
+  llvm::ErrorOr<llvm::sys::fs::perms> mode =
+      llvm::sys::fs::getPermissions(headerOf(file));
+  if (mode)
+    (void)llvm::sys::fs::setPermissions(
+        file, *mode | llvm::sys::fs::perms(unsigned(*mode) >> 2 & 0111));
+  return true;
 }
 
 void StepStore::keep(Compilation &compilation, Listener &listener) {
@@ -293,6 +319,8 @@ void StepStore::keep(Compilation &compilation, Listener &listener) {
   auto library = llvm::MemoryBuffer::getFile(file);
   if (!header || !library)
     return;
+  if ((*library)->getBufferSize() > kMostLibraryBytes)
+    return;
   entry.header = (*header)->getBuffer();
   entry.library = (*library)->getBuffer();
   store.save(key, entry.write());
@@ -303,8 +331,9 @@ void StepStore::keep(Compilation &compilation, Listener &listener) {
 bool Compilation::isSettled() const {
   if (isCompared || compiled.manifest.get("to_measure"))
     return false;
-  if (asked.costs != "measured" && asked.profile.empty())
-    return true;
+  // Without a profile nobody knows whether a measurement would be the same.
+  if (asked.profile.empty())
+    return asked.costs != "measured";
   bool assumed = StringRef(asked.machine).starts_with("host:");
   MeasureBudget budget = llvm::cantFail(measureBudgetOf(asked));
   bool measured = kernelCostCounts.rowsMeasured > 0 || stepsMeasured;

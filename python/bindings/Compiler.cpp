@@ -33,6 +33,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -233,17 +234,22 @@ transform(std::string model, std::string name, std::string pipeline,
 }
 
 nb::object takeKept(const std::string &folder, const nb::bytes &key) {
-  nb::object found = nb::none();
+  std::optional<std::string> found;
   auto gave = [](void *user, const char *bytes, size_t size) {
-    *static_cast<nb::object *>(user) = nb::bytes(bytes, size);
+    static_cast<std::optional<std::string> *>(user)->emplace(bytes, size);
   };
-  baechiTakeKept(folder.c_str(), key.c_str(), key.size(), gave, &found,
-                 nullptr);
-  return found;
+  {
+    nb::gil_scoped_release unlocked;
+    baechiTakeKept(folder.c_str(), key.c_str(), key.size(), gave, &found,
+                   nullptr);
+  }
+  return found ? nb::object(nb::bytes(found->data(), found->size()))
+               : nb::none();
 }
 
 void keep(const std::string &folder, const nb::bytes &key,
           const nb::bytes &bytes) {
+  nb::gil_scoped_release unlocked; // the caller holds the bytes
   baechiKeep(folder.c_str(), key.c_str(), key.size(), bytes.c_str(),
              bytes.size(), nullptr);
 }

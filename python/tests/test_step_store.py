@@ -18,6 +18,7 @@ import baechi
 import needs
 import replan_support as support
 from baechi.compiling import compiler
+from baechi.compiling.kept import kept_bytes
 from baechi.importer.jax import step as importing
 from baechi.steps.program import CompileOptions, Program
 
@@ -186,6 +187,28 @@ def test_what_is_donated_is_part_of_it(imports):
         )
         np.testing.assert_array_equal(np.asarray(step(x, x)), 2 * x)
         assert len(imports) == count
+
+
+def test_kept_modules_begin_with_the_values_of_the_call(imports):
+    """Steps are measured with them: a loop of so many turns may be one of a thousand million."""
+
+    def step(count, x):
+        return jax.lax.fori_loop(0, count, lambda _, x: jnp.tanh(x), x)
+
+    x = np.ones((4, 4), np.float32)
+    for count, made in ((10**9, 1), (3, 0), (4, 0)):
+        imports.clear()
+        given = importing.import_step(step, (np.int32(count), x), store=kept_bytes())
+        assert len(imports) == made
+        assert f"value = {np.float32(count):.6e} : f32" in given.text
+        assert given.text == importing.import_step(step, (np.int32(count), x)).text
+
+
+def test_what_arguments_begin_with_is_no_part_of_a_step(compiles):
+    text = EXAMPLE.read_text()
+    assert "baechi.init = {" in text and compiles()
+    assert not compiles(text.replace("seed = 1 ", "seed = 11 "))
+    assert compiles(text.replace('baechi.name = "x"', 'baechi.name = "y"'))
 
 
 def test_lowered_steps_begin_with_their_own_values(imports):

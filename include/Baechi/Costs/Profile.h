@@ -84,7 +84,7 @@ struct HostTimes {
   std::optional<placement::Link> link = {};
 };
 
-/// A file keeps so many rows, and as many plans.
+/// A file keeps so many rows that no choice names, and as many plans.
 inline constexpr size_t kMostProfileRows = 20000;
 
 /// The profile file (docs/profile-format.md). Rows are found by the kernel's

@@ -91,10 +91,16 @@ def replace_operations(ir: Any, module: Any, rewrites: Mapping[str, Callable[[An
 
 
 def annotate(
-    ir: Any, module: Any, name: str, arguments: Sequence[Argument], results: Sequence[str]
+    ir: Any,
+    module: Any,
+    name: str,
+    arguments: Sequence[Argument],
+    results: Sequence[str],
+    first_values: Sequence[Any] | None = None,
 ) -> None:
     """Names the module, its one function `@step`, and its arguments and results;
-    takes off all other attributes of them."""
+    takes off all other attributes of them. first_values: attributes in the place of
+    the arguments' own."""
     _clear(module.operation)
     module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
     (function,) = (operation.operation for operation in module.body.operations)
@@ -105,11 +111,9 @@ def annotate(
     function.attributes["sym_name"] = ir.StringAttr.get("step")
     i64 = ir.IntegerType.get_signless(64)
 
-    def argument(value):
-        attributes = {
-            "baechi.name": ir.StringAttr.get(value.name),
-            "baechi.init": init_attribute(ir, value.init),
-        }
+    def argument(number, value):
+        given = first_values[number] if first_values else init_attribute(ir, value.init)
+        attributes = {"baechi.name": ir.StringAttr.get(value.name), "baechi.init": given}
         if value.updated_by is not None:
             attributes["baechi.updated_by"] = ir.IntegerAttr.get(i64, value.updated_by)
         return ir.DictAttr.get(attributes)
@@ -117,7 +121,9 @@ def annotate(
     def result(value):
         return ir.DictAttr.get({"baechi.name": ir.StringAttr.get(value)})
 
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get([argument(a) for a in arguments])
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        [argument(number, value) for number, value in enumerate(arguments)]
+    )
     function.attributes["res_attrs"] = ir.ArrayAttr.get([result(r) for r in results])
 
 

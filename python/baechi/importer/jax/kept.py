@@ -12,6 +12,7 @@ import functools
 import hashlib
 import io
 import pathlib
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -22,6 +23,8 @@ from jaxlib.mlir import ir
 
 import baechi
 from baechi.importer.jax.signature import Signature
+
+_MOST_TEXT = 32 << 20  # characters
 
 
 class Kept(Protocol):
@@ -35,8 +38,8 @@ class Kept(Protocol):
 class KeptModule:
     """The place in a store of what one module of StableHLO is imported to.
 
-    The first values of arguments are not part of it: a module that is found has those of the call
-    that it was made for, which are as good to measure with.
+    The first values of arguments are no part of it: where they stand in the module, it has
+    `first_value` of the argument's number, which `with_first_values` replaces by the call's own.
 
     replicas: how many it is written for, and which arguments have a part for each.
     """
@@ -61,6 +64,14 @@ class KeptModule:
         digest.update(bytecode.getbuffer())
         self._store, self._key = store, digest.digest()
 
+    def first_value(self, number: int) -> str:
+        """Which nothing else in the module reads like: the key is of all of it."""
+        return f"first value {number} of {self._key.hex()}"
+
+    def with_first_values(self, text: str, values: Sequence[ir.Attribute]) -> str:
+        mark = re.escape(self.first_value(0)).replace("0", r"(\d+)", 1)
+        return re.sub(f'"{mark}"', lambda found: str(values[int(found[1])]), text)
+
     def take(self) -> tuple[str, int] | None:
         """The imported module, and how many linalg operations it has."""
         found = self._store.take(self._key)
@@ -70,7 +81,9 @@ class KeptModule:
         return text, int(count)
 
     def keep(self, text: str, count: int) -> None:
-        self._store.keep(self._key, zlib.compress(f"{count}\n{text}".encode(), 1))
+        # With large constants it is soon made again, and would push out what is not.
+        if len(text) <= _MOST_TEXT:
+            self._store.keep(self._key, zlib.compress(f"{count}\n{text}".encode(), 1))
 
 
 @functools.cache

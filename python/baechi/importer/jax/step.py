@@ -22,6 +22,7 @@ from baechi.importer.common.errors import ImportFailure, Unsupported, Unsupporte
 from baechi.importer.common.module import (
     annotate,
     attribute_names,
+    init_attribute,
     mark_replicas,
     name_operations,
     walk,
@@ -89,6 +90,10 @@ def import_step(
         return _import(step, args, donate_argnums, name, loops, by_shape, host, store)
 
 
+def _first_values(signature: Signature) -> list[ir.Attribute]:
+    return [init_attribute(ir, each.init) for each in signature.arguments]
+
+
 def _import(
     step: Callable,
     args: Sequence[Any],
@@ -132,13 +137,25 @@ def _import(
         batched = unrolled.batched if unrolled else {}
         kept = KeptModule(store, module, name, signature, (written_for, batched))
         if found := kept.take():
-            return ImportedStep(*found, signature, (), written_for)
+            with module.context, ir.Location.unknown():
+                text = kept.with_first_values(found[0], _first_values(signature))
+            return ImportedStep(text, found[1], signature, (), written_for)
     with module.context, ir.Location.unknown():
         to_linalg(module)
         (function,) = module.body.operations
         if len(function.arguments) != len(signature.arguments):
             raise ImportFailure("the step captures arrays; pass them as arguments")
-        annotate(ir, module, name, signature.arguments, signature.results)
+        first_values = _first_values(signature)
+        annotate(
+            ir,
+            module,
+            name,
+            signature.arguments,
+            signature.results,
+            first_values
+            if kept is None
+            else [ir.StringAttr.get(kept.first_value(i)) for i in range(len(first_values))],
+        )
         if unrolled:
             mark_replicas(ir, module, unrolled.replicas, unrolled.batched)
         host_calls.declare(module, calls)
@@ -147,6 +164,7 @@ def _import(
         text = module.operation.get_asm(enable_debug_info=True, assume_verified=True)
         if kept is not None:
             kept.keep(text, count)
+            text = kept.with_first_values(text, first_values)
         return ImportedStep(text, count, signature, calls, written_for)
 
 
