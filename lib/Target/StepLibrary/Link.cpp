@@ -79,6 +79,22 @@ llvm::Expected<std::string> findArchive() {
                                  folder + "/../lib/" + kArchive);
 }
 
+/// What every library is linked with.
+struct LinkTools {
+  std::vector<std::string> compiler;
+  std::string archive;
+};
+
+llvm::Expected<LinkTools> findLinkTools() {
+  llvm::Expected<std::vector<std::string>> compiler = findCompiler();
+  if (!compiler)
+    return compiler.takeError();
+  llvm::Expected<std::string> archive = findArchive();
+  if (!archive)
+    return archive.takeError();
+  return LinkTools{std::move(*compiler), std::move(*archive)};
+}
+
 llvm::Error fileError(llvm::StringRef file, std::error_code code) {
   return llvm::createStringError(file +
                                  ": cannot be written: " + code.message());
@@ -183,18 +199,15 @@ llvm::Error link(std::vector<std::string> command, llvm::StringRef log) {
 } // namespace
 
 llvm::Expected<std::string> baechi::describeLinking() {
-  llvm::Expected<std::vector<std::string>> compiler = findCompiler();
-  if (!compiler)
-    return compiler.takeError();
-  llvm::Expected<std::string> archive = findArchive();
-  if (!archive)
-    return archive.takeError();
+  llvm::Expected<LinkTools> tools = findLinkTools();
+  if (!tools)
+    return tools.takeError();
   fs::file_status status;
-  if (std::error_code code = fs::status(*archive, status))
-    return llvm::createStringError(*archive + ": " + code.message());
+  if (std::error_code code = fs::status(tools->archive, status))
+    return llvm::createStringError(tools->archive + ": " + code.message());
   auto changed = status.getLastModificationTime().time_since_epoch().count();
-  return llvm::join(*compiler, " ") + " " + std::to_string(status.getSize()) +
-         " " + std::to_string(changed);
+  return llvm::join(tools->compiler, " ") + " " +
+         std::to_string(status.getSize()) + " " + std::to_string(changed);
 }
 
 llvm::Error
@@ -214,12 +227,9 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
       runtime::Program::parse(manifest);
   if (!program)
     return llvm::createStringError(program.error().message());
-  llvm::Expected<std::vector<std::string>> compiler = findCompiler();
-  if (!compiler)
-    return compiler.takeError();
-  llvm::Expected<std::string> archive = findArchive();
-  if (!archive)
-    return archive.takeError();
+  llvm::Expected<LinkTools> tools = findLinkTools();
+  if (!tools)
+    return tools.takeError();
   auto libraries = neededLibraries(objects);
   if (!libraries)
     return libraries.takeError();
@@ -244,7 +254,7 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
   if (llvm::Error error = writeFile(inside("exports"), exports))
     return error;
   placement::StagedFile linked(file.str());
-  std::vector<std::string> command = std::move(*compiler);
+  std::vector<std::string> command = std::move(tools->compiler);
   llvm::append_range(command, std::initializer_list<std::string>{
                                   "-shared", "-fPIC", "-O1", "-o",
                                   linked.temporary(), inside("glue.c")});
@@ -253,12 +263,12 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
     if (llvm::Error error = writeFile(command.back(), object.getBuffer()))
       return error;
   }
-  llvm::append_range(command,
-                     std::initializer_list<std::string>{
-                         *archive, "-Wl,--version-script=" + inside("exports"),
-                         "-Wl,--no-undefined",
-                         "-Wl,-soname," + path::filename(file).str(),
-                         "-lstdc++", "-lpthread", "-lm"});
+  llvm::append_range(command, std::initializer_list<std::string>{
+                                  tools->archive,
+                                  "-Wl,--version-script=" + inside("exports"),
+                                  "-Wl,--no-undefined",
+                                  "-Wl,-soname," + path::filename(file).str(),
+                                  "-lstdc++", "-lpthread", "-lm"});
   for (const GemmLibrary *library : *libraries)
     for (llvm::StringRef object : library->objects)
       command.push_back(("-l:" + object).str());
