@@ -38,8 +38,8 @@ class Kept(Protocol):
 class KeptModule:
     """The place in a store of what one module of StableHLO is imported to.
 
-    The first values of arguments are no part of it: where they stand in the module, it has
-    `first_value` of the argument's number, which `with_first_values` replaces by the call's own.
+    The first values of arguments are no part of it: the module has `first_value` of each argument's
+    number in their places, which `with_first_values` replaces by the call's own.
 
     replicas: how many it is written for, and which arguments have a part for each.
     """
@@ -63,14 +63,14 @@ class KeptModule:
         digest.update(repr(given).encode())
         digest.update(bytecode.getbuffer())
         self._store, self._key = store, digest.digest()
+        self._mark = f"first value, {self._key.hex()}, of argument "
 
     def first_value(self, number: int) -> str:
         """Which nothing else in the module reads like: the key is of all of it."""
-        return f"first value {number} of {self._key.hex()}"
+        return f"{self._mark}{number}"
 
     def with_first_values(self, text: str, values: Sequence[ir.Attribute]) -> str:
-        mark = re.escape(self.first_value(0)).replace("0", r"(\d+)", 1)
-        return re.sub(f'"{mark}"', lambda found: str(values[int(found[1])]), text)
+        return re.sub(rf'"{self._mark}(\d+)"', lambda found: str(values[int(found[1])]), text)
 
     def take(self) -> tuple[str, int] | None:
         """The imported module, and how many linalg operations it has."""
