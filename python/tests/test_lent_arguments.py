@@ -254,6 +254,71 @@ def test_arrays_stay_where_a_device_was_left_behind(way, monkeypatch):
         assert (noted() is None) == usable
 
 
+class Giver(ctypes.Structure):
+    _fields_ = [
+        ("user", ctypes.c_void_p),
+        (
+            "next",
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_void_p] * 2),
+        ),
+    ]
+
+
+def test_arrays_stay_of_all_calls_that_a_left_device_has_begun(monkeypatch):
+    """Where calls overlap it may have begun the one after that which failed."""
+    begun = []
+
+    def fails(_, first, giver, lent, failed):
+        places = ctypes.c_void_p(), ctypes.c_void_p()
+        for number in (first, first + 1):
+            answer = -1
+            while answer < 0:  # not known yet
+                answer = giver.contents.next(
+                    giver.contents.user, number, *(ctypes.addressof(each) for each in places)
+                )
+            begun.append(answer)
+        ctypes.c_int64.from_address(failed).value = first
+        return 1
+
+    kind = ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Giver), *[ctypes.c_void_p] * 2
+    )
+    fakes = {
+        "overlap_lending": kind(fails),
+        "usable": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0),
+    }
+    address = StepLibrary._address
+
+    def faked(self, name):
+        fake = fakes.get(name)
+        return ctypes.cast(fake, ctypes.c_void_p).value if fake else address(self, name)
+
+    def keeps(state, weights, x):
+        with jax.named_scope("first"):
+            state = state + jnp.tanh(x @ weights[0])
+        with jax.named_scope("second"):
+            return state, jnp.tanh(state @ weights[1])
+
+    monkeypatch.setattr(StepLibrary, "_address", faked)
+    step = jit(keeps, donate_argnums=0, **WAYS["overlap"])
+    weights, x = values(0), inputs(0)
+    state, _ = step(jnp.zeros_like(x), weights, x)
+    given = [inputs(1), inputs(2)]
+    noted = [weakref.ref(each) for each in given]
+    results = []
+    for each in given:
+        state, result = step(state, weights, each)
+        results.append(result)
+    for result in results:
+        with pytest.raises(StepError):
+            result.block_until_ready()
+    assert begun == [1, 1]
+    state = result = each = None
+    del given, results, step
+    gc.collect()
+    assert all(each() is not None for each in noted)
+
+
 def test_a_step_library_lends_what_it_is_told(tmp_path):
     step = jit(forward, machine="host:1")
     weights, x = values(0), inputs(0)

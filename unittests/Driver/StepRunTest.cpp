@@ -8,6 +8,8 @@
 
 #include "Helpers.h"
 #include "gmock/gmock.h"
+#include <chrono>
+#include <thread>
 
 using namespace baechi;
 using namespace baechi::test;
@@ -106,5 +108,37 @@ TEST(Measurement, QuantilesLieBetweenSteps) {
   EXPECT_EQ(measurement.quantileNs(0), 10);
   EXPECT_EQ(measurement.quantileNs(1), 40);
   EXPECT_EQ(measurement.meanNs(), 25);
+}
+/// As when a step is measured in a process that goes on.
+TEST(LeftBehind, CodeStaysThatAThreadStillRuns) {
+  Recorder recorder;
+  DriverOptions options = optionsOf("", "host:1");
+  options.text = R"(
+func.func @step(%x: tensor<4xf32>, %n: tensor<i64> {baechi.init = {kind = "constant", value = 1.0e12 : f32}}) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %turns = tensor.extract %n[] : tensor<i64>
+  %end = arith.index_cast %turns : i64 to index
+  %0 = scf.for %i = %c0 to %end step %c1 iter_args(%y = %x) -> tensor<4xf32> {
+    %1 = math.tanh %y : tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+)";
+  auto compilation = compileModel(options, recorder);
+  ASSERT_TRUE(compilation);
+  {
+    auto created = Execution::create(compilation->compiler().jit(),
+                                     compilation->program(), /*watchdog=*/0.2);
+    ASSERT_TRUE(bool(created));
+    ASSERT_EQ(messageOf(setAll(*compilation, **created)), "");
+    EXPECT_THAT(messageOf((*created)->step(/*counted=*/false)),
+                HasSubstr("left behind"));
+    EXPECT_FALSE((*created)->usable());
+  }
+  compilation.reset();
+  // It would end the process.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 } // namespace
