@@ -8,7 +8,7 @@
 #ifndef BAECHI_TOOLS_BAECHI_RUN_OPTIONS_H
 #define BAECHI_TOOLS_BAECHI_RUN_OPTIONS_H
 
-#include "Baechi/Driver/StaleRun.h"
+#include "Baechi/Driver/Stale/StaleRun.h"
 
 namespace baechi {
 

@@ -8,7 +8,7 @@
 #ifndef BAECHI_TOOLS_BAECHI_RUN_TERMINAL_H
 #define BAECHI_TOOLS_BAECHI_RUN_TERMINAL_H
 
-#include "Baechi/Driver/Listener.h"
+#include "Baechi/Driver/Input/Listener.h"
 #include "llvm/Support/Process.h"
 #include <chrono>
 

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/EmitLibrary.h"
-#include "Baechi/Driver/Errors.h"
-#include "Baechi/Driver/Files.h"
-#include "Baechi/Driver/Inputs.h"
-#include "Baechi/Driver/QueryMachine.h"
-#include "Baechi/Driver/Ranks.h"
-#include "Baechi/Driver/StepRun.h"
+#include "Baechi/Driver/Execution/Ranks.h"
+#include "Baechi/Driver/Input/Errors.h"
+#include "Baechi/Driver/Input/Inputs.h"
+#include "Baechi/Driver/Input/QueryMachine.h"
+#include "Baechi/Driver/Report/Files.h"
+#include "Baechi/Driver/Steps/EmitLibrary.h"
+#include "Baechi/Driver/Steps/StepRun.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Runtime/Launch.h"
 #include "Baechi/Runtime/Machine.h"

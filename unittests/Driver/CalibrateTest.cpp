@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Costs/Measure/Calibrate.h"
-#include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Driver/Input/QueryMachine.h"
 #include "Helpers.h"
 #include "gmock/gmock.h"
 

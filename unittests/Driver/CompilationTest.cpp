@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/Input/Errors.h"
 #include "Helpers.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -9,7 +9,7 @@
 #define BAECHI_UNITTESTS_DRIVER_HELPERS_H
 
 #include "Baechi/Costs/Profile.h"
-#include "Baechi/Driver/StepRun.h"
+#include "Baechi/Driver/Steps/StepRun.h"
 #include "gtest/gtest.h"
 
 namespace baechi::test {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/HostTimes.h"
+#include "Baechi/Driver/Input/HostTimes.h"
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Helpers.h"

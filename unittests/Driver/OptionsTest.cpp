@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/Options.h"
+#include "Baechi/Driver/Input/Options.h"
 #include "Helpers.h"
 #include "gmock/gmock.h"
 #include <limits>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/StepRoofline.h"
+#include "Baechi/Driver/Report/StepRoofline.h"
 #include "Helpers.h"
 #include "gmock/gmock.h"
 

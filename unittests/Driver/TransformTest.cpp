@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/Transform.h"
-#include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/Input/Transform.h"
+#include "Baechi/Driver/Input/Errors.h"
 #include "Helpers.h"
 #include "gmock/gmock.h"
 

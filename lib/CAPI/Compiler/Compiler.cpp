@@ -9,9 +9,9 @@
 #include "Baechi-c/Compiler.h"
 #include "Baechi/Conversion/HostJit/ObjectStore.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
-#include "Baechi/Driver/EmitLibrary.h"
-#include "Baechi/Driver/Errors.h"
-#include "Baechi/Driver/Transform.h"
+#include "Baechi/Driver/Input/Errors.h"
+#include "Baechi/Driver/Input/Transform.h"
+#include "Baechi/Driver/Steps/EmitLibrary.h"
 #include "llvm/ADT/ScopeExit.h"
 #include <cfenv>
 

@@ -42,7 +42,7 @@ GOALS = {
 }
 # What `splits=any` compares on such machines, and the step that a person divides.
 PROPOSED = ("whole", "pieces", "half", "micro", "overlapped", "half-overlapped", "sparing", "rest")
-# As lib/Driver/OtherCuts.cpp has them.
+# As lib/Driver/Cuts/OtherCuts.cpp has them.
 OVERLAPPED_PERCENT = 40
 SPARING_PERCENT = 300
 REST_PERCENT = 1

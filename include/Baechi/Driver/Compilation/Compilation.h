@@ -1,0 +1,328 @@
+//===- Compilation.h - A model is measured, placed and compiled -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_COMPILATION_COMPILATION_H
+#define BAECHI_DRIVER_COMPILATION_COMPILATION_H
+
+#include "Baechi/Analysis/SumOrders.h"
+#include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Driver/Execution/Execution.h"
+#include "Baechi/Driver/Input/Listener.h"
+#include "Baechi/Driver/Input/Options.h"
+#include "Baechi/Driver/Input/Source.h"
+#include "Baechi/Driver/Report/CutReport.h"
+#include "Baechi/Driver/Report/Report.h"
+#include "Baechi/Transforms/Checkpoints/Passes.h"
+#include <map>
+
+namespace baechi {
+
+class KernelChoices;
+
+class Cuttables;
+struct CutsSeen;
+struct FittingCut;
+struct Neediest;
+
+/// The machine that options name, with the memory of the GPUs that are there
+/// where a short form leaves it open.
+llvm::Expected<placement::Machine> readMachine(const std::string &spec);
+
+/// One model on its way to code for a machine: read, its kernels formed, costs
+/// found, placed, partitioned and compiled; and the same on one device, to
+/// measure and to compare with. Errors: a DiagnosedError where the compiler's
+/// diagnostics, which go to the listener, have said what is wrong.
+class Compilation {
+public:
+  /// Reads the model file and forms its kernels.
+  /// \p listener lives longer than what is made.
+  static llvm::Expected<std::unique_ptr<Compilation>>
+  read(DriverOptions options, placement::Machine machine, Listener &listener);
+
+  /// Measures links that are only assumed, unless the profile has what was
+  /// measured before, and, \p always, the runtime; the plan is as good as they
+  /// are.
+  llvm::Error measureMachine(bool always = false);
+
+  /// Gives a first value to every argument of a program of the model.
+  using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
+
+  /// Costs of the kernels, measured or estimated. \p setArguments: for the
+  /// steps on one device that they are measured in. Once.
+  llvm::Error findCosts(SetArguments setArguments);
+
+  /// In place of all that follows: where nothing is known of what kernels of
+  /// host devices take within a step, chooses their code and compiles the model
+  /// for one of the devices. The program says which rows of the profile its
+  /// steps are to fill ("to_measure"), for another compilation (--step-times).
+  /// False where what is asked for needs costs, or they are known: nothing is
+  /// compiled then.
+  llvm::Expected<bool> compileToMeasure();
+
+  /// Places and compiles; costs are found. Where pieces are to be compared with
+  /// the whole step and costs are measured, each runs a few steps, with
+  /// arguments by \p setArguments, and the faster one stays.
+  llvm::Error compile(SetArguments setArguments);
+
+  /// The same model on one device, whose memory is all that such devices have;
+  /// null when that cannot hold it.
+  llvm::Expected<std::unique_ptr<Execution>> createSingle(llvm::StringRef kind);
+
+  const DriverOptions &options() const { return asked; }
+  const placement::Machine &machine() const { return target; }
+  bool hasDeviceOf(llvm::StringRef kind) const;
+  HostCompiler &compiler() { return *hostCompiler; }
+  mlir::ModuleOp module() const { return hostCompiler->module(); }
+  const CompiledProgram &program() const { return compiled; }
+  /// Once compiled: whether another compilation of the same, with what is in
+  /// the profile now, would measure nothing and have no other plans to compare.
+  bool isSettled() const;
+  /// What the profile knows the choice of kernels' code by; empty: costs are
+  /// not measured.
+  llvm::StringRef choiceProgram() const { return choiceName; }
+  /// Those of the model, whole and in pieces.
+  const LoweredKernels &loweredKernels() const { return *lowered; }
+
+  /// Whether steps have positions that are checked as they run.
+  bool checksPositions() const { return !checks.empty(); }
+  /// An error where the last step of \p program, one of the model's, had
+  /// positions that its arrays do not have.
+  llvm::Error checkPositions(const Execution &program) const;
+
+  /// Writes into \p report what was asked and done.
+  void describe(RunReport &report) const;
+
+private:
+  Compilation(DriverOptions options, placement::Machine machine,
+              Listener &listener)
+      : asked(std::move(options)), target(std::move(machine)),
+        listener(listener),
+        compileThreads(std::make_shared<CompileThreads>(asked.threads)) {}
+
+  /// One of the compilers' programs.
+  struct Candidate {
+    std::optional<CompiledProgram> program; ///< nothing: it does not fit
+    /// Where predictions decide: what the program's code is made of, once it is
+    /// the one that stays.
+    mlir::OwningOpRef<mlir::ModuleOp> code;
+    std::optional<int64_t> predictedNs;
+    std::optional<int64_t> triedNs; ///< where all that fit were tried
+  };
+
+  llvm::Error readModel();
+  /// What the result that checks positions is about.
+  void readChecks();
+  /// \p model, the one without checkpoints, say, cut as \p choice says. Fails
+  /// after a diagnostic.
+  /// \p isWanted: as HostCompiler::create().
+  mlir::FailureOr<std::unique_ptr<HostCompiler>>
+  form(const SplitChoice &choice, mlir::ModuleOp model,
+       llvm::function_ref<bool(const SplitReport &)> isWanted = nullptr);
+  /// Computes once what the model computes again, until that does not fit.
+  llvm::Error undoCheckpoints();
+  /// A program of one replica becomes that of all; how many they are is what
+  /// the program says, where nothing else is asked for.
+  mlir::LogicalResult expandReplicas();
+  /// Where that does not fit as it is, the model as it is written is tried,
+  /// too, and with as few of its checkpoints as let it fit.
+  void addAsWritten(const SplitChoice &choice);
+  /// The model with the checkpoints of these regions and no others; null where
+  /// it cannot be formed. \p fits: whether it does as it is.
+  std::unique_ptr<HostCompiler>
+  formWithCheckpoints(const SplitChoice &choice,
+                      llvm::ArrayRef<unsigned> regions, bool &fits);
+  /// How far from the best that the processors can do steps may be.
+  void findRoofline();
+  /// What became of checkpoints. Of the models with some, and that without,
+  /// those that are not the \p best go.
+  void reportCheckpoints(size_t &best, std::vector<Candidate> &candidates);
+  /// Whether \p compiler's step could need less than it does where it does not
+  /// fit: a device may be too small for all tensors at once, and all devices
+  /// hold the arguments.
+  bool isMemoryTight(HostCompiler &compiler) const;
+  /// What the model cut as \p choice says holds at least on the one host device
+  /// that computes, soon known; nullopt: no bound is.
+  std::optional<int64_t> leastBytesOnHost(const SplitChoice &choice);
+  /// In how few micro-batches the step fits, more than \p above; null: in none.
+  std::unique_ptr<HostCompiler> fewestMicroBatches(unsigned above,
+                                                   unsigned &pieces);
+  /// Which cut of the operator that needs most makes the step fit, and how it
+  /// is asked for; empty: none that is tried does.
+  std::string adviseCut();
+  /// Whether the step fits where it is cut as \p rules say, too. \p planned:
+  /// counts those whose plans were looked for.
+  bool fitsCutBy(llvm::ArrayRef<std::string> rules, int &planned);
+  /// What is predicted by the roofline, without a word; nullopt: does not fit.
+  std::optional<int64_t> predictQuietly(HostCompiler &compiler);
+  /// The same of the largest class alone where \p choice takes other classes,
+  /// by an estimate: both are compiled unless one is clearly worse.
+  void addLargestCut(SplitChoice choice);
+  /// Other cuts of the step are compared with what was formed, by the roofline:
+  /// the largest class first, and where devices share no memory, fewer pieces,
+  /// micro-batches, and pieces of what saves time if part of what they send
+  /// overlaps. What may be better is compiled, too.
+  void addOtherCuts();
+  /// Where nothing that was formed fits, micro-batches are tried, too.
+  void addMicroBatches();
+  /// Compiles by the current compiler, or where that does not fit, in pieces;
+  /// an error says what would fit.
+  mlir::FailureOr<CompiledProgram> compileOrCut(SetArguments setArguments);
+  /// Whether a step that does not fit may be cut without being asked.
+  bool mayCutToFit() const;
+  /// Forms the model, cut as \p choice says, as far as kernels' code is not
+  /// looked at, with the roofline's costs; null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> outline(const SplitChoice &choice);
+  std::optional<Cuttables> findCuttables();
+  /// Cuts, in \p choice, the operator that needs \p most, too, so that less is
+  /// needed; false: no rule that is tried helps. \p seen: of \p choice.
+  bool addRule(SplitChoice &choice, const Cuttables &cuttables,
+               const Neediest &most, CutsSeen &seen);
+  /// The model cut as \p fitting says, with rules added as they are needed;
+  /// false where no plan of it fits.
+  bool formToFit(FittingCut &fitting, const Cuttables &cuttables);
+  /// Ways to cut the step, of which the first that fits and has its bits is
+  /// taken.
+  std::vector<SplitChoice> waysToCut() const;
+  /// How the sums of the model, cut as \p choice says, are added up; nullopt
+  /// after an error.
+  std::optional<SumOrders> sumOrders(const SplitChoice &choice);
+  /// Why the step cut by \p way is not known to have the whole one's bits, by
+  /// how both are computed; empty: it is.
+  std::string whyNotProven(const SplitChoice &way);
+  /// Compiles the step as it was cut, which replaces the whole one; fails where
+  /// \p differs says what its results have not of the whole step's, and where
+  /// it does not fit after all. Then it is gone.
+  mlir::FailureOr<CompiledProgram> compileInPieces(FittingCut &fitting,
+                                                   SetArguments setArguments,
+                                                   std::string &differs);
+  /// The same, and what is then said of it; \p most: what needs most of the
+  /// whole step. \p why not, where that is so.
+  mlir::FailureOr<CompiledProgram> takeCut(FittingCut &fitting,
+                                           const Neediest &most,
+                                           SetArguments setArguments,
+                                           std::string &why);
+  /// The first result of \p program, the current compiler's, that differs from
+  /// that of \p whole by a bit; empty: none does.
+  llvm::Expected<std::string>
+  differenceFromWhole(HostCompiler &whole, const CompiledProgram &program,
+                      SetArguments setArguments);
+  /// In the fewest pieces that make the step fit; \p why not, where they would
+  /// change its results.
+  mlir::FailureOr<CompiledProgram> cutToFit(SetArguments setArguments,
+                                            std::string &why);
+  /// What is wrong with it, findCosts() tells.
+  void readKeptProfile();
+  /// Which of those that fit is predicted, or where they can be tried, found to
+  /// be the fastest.
+  llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
+                                SetArguments setArguments);
+  /// Whether programs in pieces run a few steps before one is chosen.
+  bool mayTry() const;
+  /// Runs each of those that fit for a few steps, unless the profile has them;
+  /// false where that cannot be, or where other work disturbs it.
+  llvm::Expected<bool> tryAll(llvm::MutableArrayRef<Candidate> candidates,
+                              SetArguments setArguments);
+  /// The fastest of a few steps.
+  llvm::Expected<int64_t> tryOut(HostCompiler &compiler,
+                                 const CompiledProgram &program,
+                                 SetArguments setArguments);
+  /// How replicas exchange parameters, where that was asked for, once the
+  /// \p best of the compilers is known.
+  void reportExchange(size_t best, llvm::ArrayRef<Candidate> candidates);
+  /// What was cut, beside the whole step, once the \p best of the compilers is
+  /// known.
+  void reportPieces(size_t best, llvm::ArrayRef<Candidate> candidates);
+  /// All that follows is about \p compiler's model.
+  void use(HostCompiler &compiler);
+  llvm::Error findCosts(Profile &profile, SetArguments setArguments);
+  /// Whether the first steps may run on one of the devices.
+  bool canMeasureLater();
+  /// Takes what --step-times says, if it was given; false: it was not.
+  llvm::Expected<bool> takeGivenTimes(Profile &profile);
+  /// Runs the model on one device for what its kernels take within a step;
+  /// false where it has not the memory for it.
+  llvm::Expected<bool> refineCosts(llvm::StringRef kind, Profile &profile,
+                                   SetArguments setArguments);
+  /// Measures what \p profile lacks of a kind's kernels, as far as the budget
+  /// goes; \p choicesOnly: where there are several implementations.
+  llvm::Error measureKernels(Profile &profile, const KernelCosts &costs,
+                             bool choicesOnly);
+  /// The kernels that code is chosen for, before it is.
+  KernelChoices choicesOf();
+  /// Has \p choices as \p profile has them of before, unless all is measured
+  /// anew.
+  void takeKeptChoice(KernelChoices &choices, const Profile &profile);
+  /// Keeps what was chosen, in the file, too; where another process was first
+  /// there, its choice is taken.
+  mlir::LogicalResult settleChoice(KernelChoices &choices, Profile &profile);
+  /// Whether steps may run before the program is complete.
+  bool canRunSteps();
+  /// Counts what \p profile has of the model's kernels, and says what was
+  /// measured beside other work.
+  void countCosts(const Profile &profile);
+  /// Tells the listener what the compiler begins, until endPhases().
+  void tellPhases();
+  void endPhases() { current.reset(); }
+  /// Without the errors among the diagnostics.
+  llvm::LogicalResult quietly(llvm::function_ref<llvm::LogicalResult()> run);
+  /// The first device of its kind, with the memory that all such devices have.
+  placement::Device withAllMemory(llvm::StringRef kind) const;
+
+  DriverOptions asked;
+  placement::Machine target;
+  Listener &listener;
+  /// Who compiles the code of all that follows.
+  std::shared_ptr<CompileThreads> compileThreads;
+  std::optional<Phase> current; ///< of the compiler
+  std::unique_ptr<Source> source;
+  /// Until compile() has made their code.
+  std::shared_ptr<LoweredKernels> lowered = std::make_shared<LoweredKernels>();
+  /// As its file was when the model was read; with what findCosts() measured.
+  Profile kept;
+  std::string keptError;
+  /// The model as it is and cut into pieces, as far as asked, until compile()
+  /// keeps the faster one.
+  std::vector<std::unique_ptr<HostCompiler>> compilers;
+  /// One for each word of the result that checks positions.
+  std::vector<mlir::DictionaryAttr> checks;
+  /// The model before it is cut.
+  mlir::OwningOpRef<mlir::ModuleOp> uncut;
+  /// The same with its checkpoints, where they are undone in that.
+  mlir::OwningOpRef<mlir::ModuleOp> asWritten;
+  std::optional<UndoneCheckpoints> checkpoints;
+  struct KeptCheckpoints {
+    size_t compiler; ///< the position of the one that has them
+    std::vector<unsigned> regions;
+  };
+  std::vector<KeptCheckpoints> withCheckpoints;
+  /// How the first of the compilers is cut.
+  SplitChoice firstChoice;
+  /// Of the model cut so, once they are asked for.
+  std::optional<SumOrders> wholeSums;
+  /// The first of the compilers has parameters in slices, the second whole.
+  bool slicesParameters = false;
+  /// What made the step fit, where it was cut for that: the last compiler's.
+  std::optional<CutReport> cutReport;
+  /// The last of the compilers, where they are micro-batches; else 0.
+  unsigned microBatches = 0;
+  HostCompiler *hostCompiler = nullptr; ///< one of them
+  CompiledProgram compiled;
+  std::optional<PieceReport> pieces; ///< where cutting was asked for
+  std::optional<StepRoofline> roofline;
+  /// A compiler and a kind each.
+  std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>
+      singlePrograms;
+  double profileSeconds = 0;
+  KernelCostCounts kernelCostCounts;
+  bool stepsMeasured = false, machineMeasured = false;
+  bool isCompared = false; ///< several plans were compiled
+  std::string choiceName;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_COMPILATION_COMPILATION_H

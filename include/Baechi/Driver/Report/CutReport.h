@@ -1,0 +1,45 @@
+//===- CutReport.h - What is cut so that a step fits ------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_REPORT_CUTREPORT_H
+#define BAECHI_DRIVER_REPORT_CUTREPORT_H
+
+#include "llvm/Support/JSON.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace baechi {
+
+/// Why a step that does not fit the memories was cut into pieces, and how.
+struct CutReport {
+  /// Why results have the bits of the whole step, or may not.
+  enum class Bits {
+    Proven,   ///< all sums are added up in the whole's order
+    Compared, ///< both were computed and compared
+    Exact,    ///< each sum has one order (`splits=exact`)
+    Rounded,  ///< sums may be in another order (`splits=any`)
+  };
+
+  std::string neediest; ///< the operator of the whole step
+  int64_t needs = 0;    ///< by itself
+  std::string device;   ///< the largest that computes
+  int64_t memory = 0;
+  unsigned microBatches = 0;      ///< 0: the batch is whole
+  std::vector<std::string> rules; ///< NAME=DIM:PIECES
+  Bits bits = Bits::Compared;
+  std::string unproven; ///< why they are compared
+
+  /// The options that ask for it.
+  std::string request() const;
+  std::vector<std::string> lines() const;
+  llvm::json::Object toJson() const;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_REPORT_CUTREPORT_H

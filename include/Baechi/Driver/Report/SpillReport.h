@@ -1,0 +1,22 @@
+//===- SpillReport.h - What waits in a pool ---------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_REPORT_SPILLREPORT_H
+#define BAECHI_DRIVER_REPORT_SPILLREPORT_H
+
+#include "llvm/Support/JSON.h"
+#include <optional>
+
+namespace baechi {
+
+/// What the program of \p manifest keeps in a pool, with lines that a person
+/// reads (`text`); nullopt: nothing.
+std::optional<llvm::json::Object> spillsOf(const llvm::json::Object &manifest);
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_REPORT_SPILLREPORT_H

@@ -1,0 +1,393 @@
+//===- Compile.cpp - A model is read, placed and compiled -----------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Replicas.h"
+#include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Driver/Input/Errors.h"
+#include "Baechi/Driver/Input/QueryMachine.h"
+#include "Baechi/Driver/Report/FitReport.h"
+#include "Baechi/Driver/Report/SpillReport.h"
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Nodes.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Runtime/Machine.h"
+#include "Baechi/Transforms/Replicas/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+using namespace baechi;
+
+llvm::Expected<placement::Machine>
+baechi::readMachine(const std::string &spec) {
+  placement::Machine machine;
+  if (std::string error = placement::readMachineSpec(spec, machine);
+      !error.empty())
+    return llvm::createStringError(error);
+  if (machine.nodes)
+    return llvm::createStringError(spec + ": " +
+                                   placement::nodesAreForPlanning);
+  if (StringRef(spec).starts_with("cuda") && !llvm::sys::fs::exists(spec))
+    lookAtGpus(machine, /*takesMemory=*/!StringRef(spec).contains('@'));
+  return machine;
+}
+
+llvm::Expected<std::unique_ptr<Compilation>>
+Compilation::read(DriverOptions options, placement::Machine machine,
+                  Listener &listener) {
+  for (const placement::Device &device : machine.devices)
+    if (device.kind != "host" && device.kind != "cuda" &&
+        !placement::isPool(device))
+      return llvm::createStringError(
+          "device '" + device.name + "' is of kind '" + device.kind +
+          "'; baechi-run executes on host and cuda devices");
+  std::unique_ptr<Compilation> compilation(
+      new Compilation(std::move(options), std::move(machine), listener));
+  if (llvm::Error error = compilation->readModel())
+    return std::move(error);
+  return compilation;
+}
+
+llvm::Error Compilation::readModel() {
+  if (!asked.text)
+    if (std::string error =
+            placement::readTextFile(asked.model, asked.text.emplace());
+        !error.empty())
+      return llvm::createStringError(error);
+  DialectRegistry registry;
+  baechi::registerAllDialects(registry);
+  source = std::make_unique<Source>(registry, *asked.text, asked.model,
+                                    /*threads=*/asked.threads > 1, listener);
+  llvm::Expected<OwningOpRef<ModuleOp>> parsed = source->parse();
+  if (!parsed)
+    return parsed.takeError();
+  uncut = std::move(*parsed);
+  for (auto function : uncut->getOps<func::FuncOp>())
+    if (isHostCall(function) && !asked.hostCalls) {
+      emitError(function.getLoc())
+          << "@" << function.getName()
+          << " is a host call, which a host program computes: emit a library "
+             "(--emit=so) and give it the function, or run the step by "
+             "baechi.jit";
+      return diagnosed();
+    }
+
+  if (!asked.step.empty() && failed(chooseStep(*uncut, asked.step)))
+    return diagnosed();
+  if (failed(partitionLoops(*uncut, asked)))
+    return diagnosed();
+  if (failed(expandReplicas()))
+    return diagnosed();
+  if (llvm::Error error = checkReplicated(asked))
+    return error;
+  if (std::string why = whyTooManyDevices(
+          asked.replicas, int64_t(placement::numComputing(target)));
+      !why.empty())
+    return llvm::createStringError(why);
+  readChecks();
+  if (llvm::Error error = undoCheckpoints())
+    return error;
+  llvm::Expected<SplitChoice> splits =
+      splitChoiceOf(asked, placement::numComputing(target));
+  if (!splits)
+    return splits.takeError();
+  if (splits->exact && hasDeviceOf("cuda"))
+    return llvm::createStringError(kExactOnGpus);
+  SmallVector<SplitChoice> choices;
+  if (!splits->always)
+    choices.push_back({.reductions = splits->reductions,
+                       .exact = splits->exact,
+                       .asked = splits->asked});
+  llvm::Expected<std::optional<SplitChoice>> sliced =
+      slicedChoiceOf(*splits, asked, target);
+  if (!sliced)
+    return sliced.takeError();
+  if (*sliced)
+    choices.push_back(**sliced);
+  slicesParameters = bool(*sliced);
+  if (splits->pieces >= 2)
+    choices.push_back(*splits);
+  readKeptProfile();
+  Phase phase(listener, "forming kernels");
+  for (const SplitChoice &choice : choices) {
+    FailureOr<std::unique_ptr<HostCompiler>> created = form(choice, *uncut);
+    if (failed(created))
+      return diagnosed();
+    compilers.push_back(std::move(*created));
+  }
+  firstChoice = choices.front();
+  hostCompiler = compilers.front().get();
+  tellPhases();
+  return llvm::Error::success();
+}
+
+LogicalResult Compilation::expandReplicas() {
+  PassManager passes(uncut->getContext());
+  passes.addPass(createExpandReplicas());
+  FailureOr<func::FuncOp> step;
+  if (failed(passes.run(*uncut)) || failed(step = findFuncStep(*uncut)))
+    return failure();
+  auto written = (*step)->getAttrOfType<IntegerAttr>(kReplicas);
+  if (written && asked.replicas < 2)
+    asked.replicas = unsigned(written.getInt());
+  return success();
+}
+
+FailureOr<std::unique_ptr<HostCompiler>>
+Compilation::form(const SplitChoice &choice, ModuleOp model,
+                  function_ref<bool(const SplitReport &)> isWanted) {
+  HostJitOptions jit;
+  jit.threads = asked.threads;
+  jit.workers = compileThreads;
+  jit.keepObjects = asked.keepObjects;
+  jit.store = asked.store;
+  jit.processor = asked.hostTarget;
+  jit.stopped = [this] { return listener.isStopped(); };
+  for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
+    jit.symbols[symbol.name] = symbol.address;
+  if (asked.sanitizeCode)
+    jit.sanitizer = HostJitOptions::Sanitizer::Thread;
+  CudaProductOptions products;
+  products.math = asked.cudaMath;
+  products.convolutions = asked.cudaConvolutions;
+  products.biases = !hasDeviceOf("host");
+  products.updates = target.devices.size() == 1 && !asked.asksByNames();
+  OwningOpRef<ModuleOp> copy = model.clone();
+  // What is cut depends on what sending takes, but where results must not
+  // depend on the machine.
+  if (!choice.always) {
+    // Of a model without anything of ours no one else has loaded it.
+    copy->getContext()->getOrLoadDialect<BaechiDialect>();
+    copy->getOperation()->setAttr(BaechiDialect::kMachine,
+                                  toAttr(copy->getContext(), target));
+  }
+  FailureOr<std::unique_ptr<HostCompiler>> compiler = HostCompiler::create(
+      std::move(copy), jit, hasDeviceOf("cuda") ? &products : nullptr, choice,
+      lowered, isWanted);
+  if (succeeded(compiler))
+    (*compiler)->module()->removeAttr(BaechiDialect::kMachine);
+  return compiler;
+}
+
+bool Compilation::hasDeviceOf(StringRef kind) const {
+  return llvm::any_of(target.devices, [&](const placement::Device &device) {
+    return device.kind == kind;
+  });
+}
+
+void Compilation::tellPhases() {
+  hostCompiler->setPhaseObserver(
+      [this](StringRef phase, size_t done, size_t total) {
+        if (done == 0) {
+          current.reset();
+          current.emplace(listener, phase);
+        }
+        if (total > 0)
+          (*current)(done, total);
+      });
+}
+
+llvm::Error Compilation::compile(SetArguments setArguments) {
+  bool found = false;
+  std::vector<Candidate> candidates(compilers.size());
+  for (size_t number = 0; number < compilers.size(); ++number) {
+    use(*compilers[number]);
+    // Where one of several does not fit, another may.
+    bool isLast = number + 1 == compilers.size() && !found;
+    FailureOr<CompiledProgram> program = failure();
+    if (isLast)
+      program = compileOrCut(setArguments);
+    else
+      (void)quietly([&] {
+        program = mayTry() ? hostCompiler->compile(target, asked, "baechi")
+                           : hostCompiler->plan(target, asked, "baechi",
+                                                candidates[number].code);
+        return LogicalResult(program);
+      });
+    endPhases();
+    if (listener.isStopped() || (failed(program) && isLast))
+      return diagnosed();
+    if (failed(program))
+      continue;
+    if (cutReport) {
+      number = compilers.size() - 1;
+      candidates.resize(compilers.size());
+    }
+    // Carried messages gain by steps that overlap.
+    bool isOfPeriod = asked.objective == "period" || !asked.exchange.empty();
+    candidates[number].predictedNs =
+        isOfPeriod ? program->periodNs.value_or(program->predictedNs)
+                   : program->predictedNs;
+    candidates[number].program = std::move(*program);
+    found = true;
+  }
+  isCompared = candidates.size() > 1;
+  llvm::Expected<size_t> chosen = choose(candidates, setArguments);
+  if (!chosen)
+    return chosen.takeError();
+  size_t best = *chosen;
+  compiled = std::move(*candidates[best].program);
+  if (OwningOpRef<ModuleOp> &code = candidates[best].code) {
+    use(*compilers[best]);
+    LogicalResult added = hostCompiler->addCode(target, *code, compiled);
+    endPhases();
+    if (failed(added))
+      return diagnosed();
+  }
+  reportExchange(best, candidates);
+  if (microBatches && best + 1 == compilers.size())
+    listener.note(
+        "the whole step does not fit the memories; it is computed in " +
+        llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
+        llvm::Twine(microBatches) + " does");
+  if (cutReport) {
+    compiled.manifest["cut_to_fit"] = cutReport->toJson();
+    listener.note("the step as it is does not fit the memories; it is computed "
+                  "in pieces, as fit-memory=auto does");
+  }
+  if (compiled.memoryFit) {
+    compiled.manifest["memory_fit"] = toJson(*compiled.memoryFit);
+    listener.note("the step as it is does not fit the memories; values are "
+                  "computed again, as fit-memory=auto does");
+  } else if (auto spills = spillsOf(compiled.manifest)) {
+    listener.note("the step as it is does not fit the memories; tensors wait "
+                  "in a pool, as fit-memory=auto does");
+    compiled.manifest["memory_fit"] = std::move(*spills);
+  }
+  reportCheckpoints(best, candidates);
+  reportPieces(best, candidates);
+  if (asked.costs == "measured")
+    compiled.manifest["kernel_costs"] = kernelCostCounts.toJson();
+  // What lost is not needed any more, nor are its programs.
+  use(*compilers[best]);
+  findRoofline();
+  std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
+  compilers.clear();
+  compilers.push_back(std::move(winner));
+  uncut = nullptr;
+  asWritten = nullptr;
+  lowered->clear();
+  return llvm::Error::success();
+}
+
+void Compilation::findRoofline() {
+  if (!kept.peaks || hasDeviceOf("cuda"))
+    return;
+  int64_t devices = placement::numComputing(target);
+  roofline =
+      stepRoofline(module(), *kept.peaks,
+                   std::min<int64_t>(devices, runtime::queryHost().cores));
+  compiled.manifest["roofline"] = roofline->toJson();
+}
+
+void Compilation::reportPieces(size_t best,
+                               llvm::ArrayRef<Candidate> candidates) {
+  size_t whole = compilers.size(), cut = compilers.size();
+  for (auto [number, compiler] : llvm::enumerate(compilers))
+    if (compiler->splits().classes.empty())
+      whole = number;
+    else if (cut == compilers.size() || number == best)
+      cut = number;
+  if (cut == compilers.size() && compilers.size() < 2)
+    return; // Nothing was asked for.
+  PieceReport report;
+  report.isCompared = whole < compilers.size() && compilers.size() > 1;
+  if (report.isCompared) {
+    report.wholeNs = candidates[whole].predictedNs;
+    report.triedWholeNs = candidates[whole].triedNs;
+  }
+  if (cut < compilers.size()) {
+    report.cut = compilers[cut]->splits();
+    report.piecesNs = candidates[cut].predictedNs;
+    report.triedPiecesNs = candidates[cut].triedNs;
+    report.isKept = cut == best;
+  }
+  compiled.manifest["pieces"] = report.toJson();
+  pieces = std::move(report);
+}
+
+void Compilation::use(HostCompiler &compiler) {
+  if (hostCompiler == &compiler)
+    return;
+  endPhases();
+  hostCompiler->setPhaseObserver(nullptr);
+  hostCompiler = &compiler;
+  tellPhases();
+}
+
+placement::Device Compilation::withAllMemory(StringRef kind) const {
+  placement::Device whole{"", kind.str(), 0};
+  for (const placement::Device &device : target.devices)
+    if (device.kind == kind) {
+      whole.name = whole.name.empty() ? device.name : whole.name;
+      whole.memory += device.memory;
+    }
+  if (kind == "host")
+    whole.memory = runtime::queryHost().memoryBytes;
+  return whole;
+}
+
+llvm::Expected<std::unique_ptr<Execution>>
+Compilation::createSingle(StringRef kind) {
+  auto [entry, isNew] = singlePrograms.try_emplace({hostCompiler, kind.str()});
+  if (isNew) {
+    placement::Machine alone;
+    alone.devices = {withAllMemory(kind)};
+    alone.links.resize(1);
+    alone.linkModel = target.linkModel;
+    CompileOptions options;
+    options.placer = "single";
+    options.grouping = "none";
+    options.fitMemory = "never";
+    ScopedDiagnosticHandler quiet(source->context(),
+                                  [](Diagnostic &) { return success(); });
+    // It is a part of what it is for.
+    hostCompiler->setPhaseObserver(nullptr);
+    FailureOr<CompiledProgram> program =
+        hostCompiler->compile(alone, options, "single_" + kind.str());
+    tellPhases();
+    if (failed(program)) {
+      singlePrograms.erase(entry);
+      return nullptr;
+    }
+    entry->second = std::move(*program);
+  }
+  return Execution::create(hostCompiler->jit(), entry->second, asked.watchdog);
+}
+
+void Compilation::describe(RunReport &report) const {
+  report.model = asked.model;
+  report.machine = asked.machine;
+  report.placer = asked.placer;
+  report.objective = asked.objective;
+  report.target =
+      asked.hostTarget.empty() ? HostJit::hostTarget() : asked.hostTarget;
+  report.costs = asked.costs;
+  if (hasDeviceOf("cuda"))
+    report.cudaMath = asked.cudaMath;
+  for (auto kernel : hostCompiler->module().getOps<func::FuncOp>())
+    if (auto how = kernel->getAttrOfType<CudaConvolutionAttr>(
+            BaechiDialect::kCudaConvolution)) {
+      ++report.cudaConvolutions;
+      report.cudnnConvolutions += how.callsLibrary();
+    }
+  report.operatorsBefore = hostCompiler->operatorsBefore();
+  report.operators = hostCompiler->operatorsFormed();
+  report.kernels = hostCompiler->kernels();
+  report.formSeconds = hostCompiler->formSeconds();
+  report.profileSeconds = profileSeconds;
+  report.kernelCosts = kernelCostCounts;
+  report.kernelSeconds = hostCompiler->kernelSeconds();
+  report.kernelsFromStore = hostCompiler->kernelsFromStore();
+  report.compiled = compiled;
+  report.pieces = pieces;
+  report.roofline = roofline;
+}

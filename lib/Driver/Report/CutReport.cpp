@@ -1,0 +1,95 @@
+//===- CutReport.cpp - What is cut so that a step fits --------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Report/CutReport.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace baechi;
+using placement::bytesText;
+namespace json = llvm::json;
+
+static llvm::StringRef nameOf(CutReport::Bits bits) {
+  switch (bits) {
+  case CutReport::Bits::Proven:
+    return "proven";
+  case CutReport::Bits::Compared:
+    return "compared";
+  case CutReport::Bits::Exact:
+    return "exact";
+  case CutReport::Bits::Rounded:
+    break;
+  }
+  return "rounded";
+}
+
+static llvm::StringRef lineOf(CutReport::Bits bits) {
+  switch (bits) {
+  case CutReport::Bits::Proven:
+    return "results have the bits of the whole step: each sum adds the same "
+           "terms in the same order";
+  case CutReport::Bits::Compared:
+    return "two steps in pieces had the bits of two whole ones, which were run "
+           "to compare them";
+  case CutReport::Bits::Exact:
+    return "results have the bits of the whole step, as sums stay whole "
+           "(splits=exact)";
+  case CutReport::Bits::Rounded:
+    break;
+  }
+  return "sums may be rounded in another order than in the whole step "
+         "(splits=any)";
+}
+
+/// NAME=DIM:PIECES as people say it.
+static std::string describe(llvm::StringRef rule) {
+  auto [name, how] = rule.rsplit('=');
+  auto [dim, pieces] = how.split(':');
+  return ("'" + name + "' in " + pieces + " pieces along dimension " + dim)
+      .str();
+}
+
+std::string CutReport::request() const {
+  std::string text;
+  if (microBatches > 0)
+    text = "splits=micro:" + std::to_string(microBatches);
+  for (const std::string &rule : rules)
+    text += (text.empty() ? "split=" : " split=") + rule;
+  return text;
+}
+
+std::vector<std::string> CutReport::lines() const {
+  std::vector<std::string> lines;
+  if (needs > memory)
+    lines.push_back("'" + neediest + "' by itself needs " +
+                    placement::bytesTextUp(needs, 2) + ", '" + device +
+                    "' has " + bytesText(memory, 2) + "; cut, the step fits:");
+  else
+    lines.push_back("the step as it is does not fit; cut, it does:");
+  if (microBatches > 0)
+    lines.push_back("the batch in " + std::to_string(microBatches) +
+                    " pieces that follow each other");
+  for (const std::string &rule : rules)
+    lines.push_back(describe(rule));
+  lines.push_back(lineOf(bits).str());
+  if (bits == Bits::Compared && !unproven.empty())
+    lines.back() += ": " + unproven;
+  return lines;
+}
+
+json::Object CutReport::toJson() const {
+  return json::Object{{"operator", neediest},
+                      {"needs_bytes", needs},
+                      {"device", device},
+                      {"device_bytes", memory},
+                      {"micro_batches", static_cast<int64_t>(microBatches)},
+                      {"split", json::Array(rules)},
+                      {"bits", nameOf(bits)},
+                      {"compared_because", unproven},
+                      {"text", json::Array(lines())}};
+}

@@ -1,0 +1,122 @@
+//===- SpillReport.cpp - What waits in a pool -----------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Report/SpillReport.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace baechi;
+using placement::bytesText;
+namespace json = llvm::json;
+
+namespace {
+/// A tensor that comes from the pool.
+struct Fetched {
+  std::string name;
+  int64_t bytes = 0;
+  int64_t times = 0;
+};
+
+struct Spills {
+  std::string pool;
+  int64_t outBytes = 0, inBytes = 0, argumentBytes = 0, planNs = 0;
+  std::vector<Fetched> fetched; ///< the largest first
+};
+} // namespace
+
+static int64_t integer(const json::Object &object, llvm::StringRef key) {
+  return object.getInteger(key).value_or(0);
+}
+
+static void addMessages(const json::Object &program, int64_t pool,
+                        Spills &spills) {
+  for (const json::Value &value : *program.getArray("queues")) {
+    const json::Object &queue = *value.getAsObject();
+    bool comes = integer(queue, "from") == pool;
+    if (!comes && integer(queue, "to") != pool)
+      continue;
+    for (const json::Value &each : *queue.getArray("messages")) {
+      const json::Object &message = *each.getAsObject();
+      int64_t bytes = integer(message, "bytes");
+      (comes ? spills.inBytes : spills.outBytes) += bytes;
+      if (!comes)
+        continue;
+      llvm::StringRef name = message.getString("name").value_or("");
+      // Each fetch is of a tensor of its own.
+      name = name.substr(0, name.find("/stash"));
+      auto known = llvm::find_if(spills.fetched, [&](const Fetched &other) {
+        return other.name == name && other.bytes == bytes;
+      });
+      if (known == spills.fetched.end())
+        known = spills.fetched.insert(known, {name.str(), bytes, 0});
+      ++known->times;
+    }
+  }
+  llvm::stable_sort(spills.fetched, [](const Fetched &a, const Fetched &b) {
+    return a.bytes > b.bytes;
+  });
+}
+
+/// What the first pool of a program holds; nothing where its arena is empty.
+static std::optional<Spills> readSpills(const json::Object &program) {
+  for (auto [number, value] : llvm::enumerate(*program.getArray("devices"))) {
+    const json::Object &device = *value.getAsObject();
+    if (!placement::isPoolKind(*device.getString("kind")) ||
+        integer(device, "arena_bytes") == 0)
+      continue;
+    Spills spills;
+    spills.pool = device.getString("name")->str();
+    spills.argumentBytes = integer(device, "resident_bytes");
+    if (const json::Object *predicted = program.getObject("predicted"))
+      spills.planNs = integer(*predicted, "makespan_ns");
+    addMessages(program, number, spills);
+    return spills;
+  }
+  return std::nullopt;
+}
+
+static std::vector<std::string> linesOf(const Spills &spills) {
+  constexpr size_t kShown = 5;
+  std::vector<std::string> lines;
+  lines.push_back(llvm::formatv(
+      "the step as it is does not fit; {0} tensors wait in "
+      "'{1}', {2} go there and {3} come back; the plan takes "
+      "{4:F3} ms",
+      spills.fetched.size(), spills.pool, bytesText(spills.outBytes, 2),
+      bytesText(spills.inBytes, 2), spills.planNs / 1e6));
+  if (spills.argumentBytes > 0)
+    lines.push_back(bytesText(spills.argumentBytes, 2) +
+                    " of arguments live in '" + spills.pool + "'");
+  for (const Fetched &each : llvm::ArrayRef(spills.fetched).take_front(kShown))
+    lines.push_back(llvm::formatv("'{0}' {1}, fetched {2} {3}", each.name,
+                                  bytesText(each.bytes, 2), each.times,
+                                  each.times == 1 ? "time" : "times"));
+  if (spills.fetched.size() > kShown)
+    lines.push_back(
+        llvm::formatv("and {0} more", spills.fetched.size() - kShown));
+  return lines;
+}
+
+std::optional<json::Object> baechi::spillsOf(const json::Object &manifest) {
+  std::optional<Spills> spills = readSpills(manifest);
+  if (!spills)
+    return std::nullopt;
+  json::Array fetched;
+  for (const Fetched &each : spills->fetched)
+    fetched.push_back(json::Object{
+        {"tensor", each.name}, {"bytes", each.bytes}, {"times", each.times}});
+  return json::Object{{"pool", spills->pool},
+                      {"out_bytes", spills->outBytes},
+                      {"in_bytes", spills->inBytes},
+                      {"argument_bytes", spills->argumentBytes},
+                      {"plan_ns", spills->planNs},
+                      {"fetched", std::move(fetched)},
+                      {"text", json::Array(linesOf(*spills))}};
+}

@@ -1,0 +1,91 @@
+//===- PlacerLimits.h - Limits that a plan has taught -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_PLACEANDPLAN_PLACERLIMITS_H
+#define BAECHI_LIB_TRANSFORMS_PLACEANDPLAN_PLACERLIMITS_H
+
+#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Placement/Model/Problem.h"
+#include "Baechi/Transforms/Passes.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace baechi {
+
+/// The limits that the placer sees, lowered where a plan exceeds the true one.
+class PlacerLimits {
+public:
+  explicit PlacerLimits(const placement::Machine &machine)
+      : shown(machine), areMany(placement::numComputing(machine) > 1) {
+    for (const placement::Device &device : machine.devices)
+      tooHigh.push_back(device.memory);
+  }
+
+  const placement::Machine &machine() const { return shown; }
+
+  /// A plan for these limits needed \p arenas: takes off what was missing, or
+  /// what the plan needs beyond the promise where that is more. \p all: the
+  /// other devices' limits, too, in proportion. False when no arena exceeds its
+  /// limit.
+  bool lower(llvm::ArrayRef<ArenaReport> arenas, bool all) {
+    bool exceeded = false;
+    double smallest = 1;
+    for (auto [device, arena] : llvm::zip(shown.devices, arenas)) {
+      if (arena.bytes <= arena.limit)
+        continue;
+      int64_t beyond = arena.bytes - std::max<int64_t>(arena.promised, 1);
+      tooHigh[&device - shown.devices.data()] = device.memory;
+      device.memory = std::max<int64_t>(
+          1,
+          std::min(device.memory - (arena.bytes - arena.limit),
+                   arena.promised > 0 ? arena.limit - beyond : device.memory));
+      smallest = std::min(smallest, static_cast<double>(device.memory) /
+                                        static_cast<double>(arena.limit));
+      exceeded = true;
+    }
+    if (all && exceeded)
+      for (auto [device, arena] : llvm::zip(shown.devices, arenas))
+        device.memory = std::min(device.memory,
+                                 static_cast<int64_t>(smallest * arena.limit));
+    return exceeded;
+  }
+
+  /// Lets the placer take so many bytes more on each device that computes, for
+  /// plans which may need less. False: that is none.
+  bool allowBeyond(int64_t bytes) {
+    if (bytes == 0)
+      return false;
+    for (auto [device, high] : llvm::zip(shown.devices, tooHigh))
+      if (!placement::isPool(device))
+        high = device.memory += bytes;
+    return true;
+  }
+
+  /// No placement meets these limits: half of the way back to the last ones.
+  /// False when there is nothing in between, or on several devices so little
+  /// that what is moved to keep one limit is more.
+  bool raise() {
+    bool raised = false;
+    for (auto [device, high] : llvm::zip(shown.devices, tooHigh)) {
+      int64_t between = high - device.memory;
+      int64_t middle = device.memory + between / 2;
+      raised |= between > (areMany ? high / fewOf : 1);
+      device.memory = middle;
+    }
+    return raised;
+  }
+
+private:
+  static constexpr int64_t fewOf = 200;
+  placement::Machine shown;
+  bool areMany; ///< devices that compute
+  /// A plan for these exceeded its limit; the true limits at first.
+  std::vector<int64_t> tooHigh;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_TRANSFORMS_PLACEANDPLAN_PLACERLIMITS_H
