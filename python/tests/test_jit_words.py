@@ -31,6 +31,7 @@ def step(p, x):
         ({"cuda_convolutions": "cudn"}, "cuda_convolutions is 'cudn': did you mean 'cudnn'?"),
         ({"budget": "fast"}, "budget is 'fast': give 'auto', '0'"),
         ({"pin": ["a"]}, "pin is a list: give a dictionary of patterns to devices"),
+        ({"placer": "expert"}, "placer is 'expert', which follows rules: give expert={"),
         ({"pin": {"a": 1}}, "pin has 'a': 1: give a dictionary"),
     ],
 )

@@ -123,6 +123,11 @@ class CompileOptions:
                 "it takes) or seconds ('30', '0.5s')"
             )
         _check_devices("pin", self.pin)
+        if self.placer == "expert" and not self.expert:
+            raise ValueError(
+                "placer is 'expert', which follows rules: give "
+                "expert={'operators by pattern': 'device'}, or an expert file"
+            )
         if not isinstance(self.expert, str | os.PathLike):
             _check_devices("expert", self.expert)
         _check_split(self.split)

@@ -25,10 +25,15 @@ def max_pool_gradient(
     strides: Sequence[int],
     padding: Sequence[tuple[int, int]],
 ):
-    """Every window's first maximum of `operand` gets its element of `source`."""
+    """The element of `operand` that each window selects gets its element of `source`.
+
+    XLA's SelectAndScatter goes through a window's elements in order and stays at one while that
+    is greater or equal: at the first maximum, or behind a NaN, of which no comparison holds. As
+    in JAX on CPUs and GPUs, padding takes part as elements of -inf.
+    """
     low = jnp.asarray(-jnp.inf, operand.dtype)
     padded = lax.pad(operand, low, [(before, after, 0) for before, after in padding])
-    chosen = _first_maximum(padded, source.shape, window, strides)
+    chosen = _selected(padded, source.shape, window, strides)
 
     # Element i of a dimension of the padded operand is i = stride * j + remainder. The window
     # at w reaches it by its position k = remainder + stride * shift with w = j - shift.
@@ -56,20 +61,19 @@ def max_pool_gradient(
     return lax.slice(whole, first, [f + n for f, n in zip(first, operand.shape)])
 
 
-def _first_maximum(padded, shape: Sequence[int], window: Sequence[int], strides: Sequence[int]):
-    """The number of each window's first position that holds its maximum."""
+def _selected(padded, shape: Sequence[int], window: Sequence[int], strides: Sequence[int]):
+    """The number of each window's position whose element is selected."""
     reach = [(n - 1) * stride + 1 for n, stride in zip(shape, strides)]
-    values = [
+    value, *others = [
         lax.slice(padded, position, [k + r for k, r in zip(position, reach)], strides)
         for position in np.ndindex(*window)
     ]
-    largest = values[0]
-    for value in values[1:]:
-        largest = jnp.maximum(largest, value)
-    number = jnp.int8 if len(values) <= 127 else jnp.int32
-    chosen = jnp.full(shape, -1, number)
-    for k in reversed(range(len(values))):
-        chosen = jnp.where(values[k] == largest, jnp.asarray(k, number), chosen)
+    number = jnp.int8 if len(others) < 127 else jnp.int32
+    chosen = jnp.zeros(shape, number)
+    for k, other in enumerate(others, start=1):
+        stays = value >= other
+        value = jnp.where(stays, value, other)
+        chosen = jnp.where(stays, chosen, jnp.asarray(k, number))
     return chosen
 
 
