@@ -22,6 +22,7 @@
 #include "Baechi/Transforms/Replicas/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
+#include <chrono>
 
 using namespace mlir;
 using namespace baechi;
@@ -115,7 +116,7 @@ llvm::Error Compilation::readModel() {
   slicesParameters = bool(*sliced);
   if (splits->pieces >= 2)
     choices.push_back(*splits);
-  readKeptProfile();
+  costs.readProfile();
   Phase phase(listener, "forming kernels");
   for (const SplitChoice &choice : choices) {
     FailureOr<std::unique_ptr<HostCompiler>> created = form(choice, *uncut);
@@ -195,6 +196,38 @@ void Compilation::tellPhases() {
       });
 }
 
+llvm::Error Compilation::findCosts(SetArguments setArguments) {
+  if (!costs.whyNotRead().empty())
+    return llvm::createStringError(costs.whyNotRead());
+  addAsWritten(firstChoice);
+  addOtherCuts();
+  addMicroBatches();
+  auto start = std::chrono::steady_clock::now();
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
+    use(*compiler);
+    if (llvm::Error error = findCurrentCosts(setArguments))
+      return error;
+  }
+  costs.measurePeaks();
+  profileSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  costs.keep();
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::findCurrentCosts(SetArguments setArguments) {
+  auto create = [this](StringRef kind) { return createSingle(kind); };
+  return costs.find(*hostCompiler, {create, setArguments});
+}
+
+LogicalResult Compilation::quietly(llvm::function_ref<LogicalResult()> run) {
+  ScopedDiagnosticHandler quiet(source->context(), [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Error);
+  });
+  return run();
+}
+
 llvm::Error Compilation::compile(SetArguments setArguments) {
   bool found = false;
   std::vector<Candidate> candidates(compilers.size());
@@ -265,7 +298,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
   reportCheckpoints(best, candidates);
   reportPieces(best, candidates);
   if (asked.costs == "measured")
-    compiled.manifest["kernel_costs"] = kernelCostCounts.toJson();
+    compiled.manifest["kernel_costs"] = costs.counts().toJson();
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
   findRoofline();
@@ -279,11 +312,11 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
 }
 
 void Compilation::findRoofline() {
-  if (!kept.peaks || hasDeviceOf("cuda"))
+  if (!costs.profile().peaks || hasDeviceOf("cuda"))
     return;
   int64_t devices = placement::numComputing(target);
   roofline =
-      stepRoofline(module(), *kept.peaks,
+      stepRoofline(module(), *costs.profile().peaks,
                    std::min<int64_t>(devices, runtime::queryHost().cores));
   compiled.manifest["roofline"] = roofline->toJson();
 }
@@ -384,7 +417,7 @@ void Compilation::describe(RunReport &report) const {
   report.kernels = hostCompiler->kernels();
   report.formSeconds = hostCompiler->formSeconds();
   report.profileSeconds = profileSeconds;
-  report.kernelCosts = kernelCostCounts;
+  report.kernelCosts = costs.counts();
   report.kernelSeconds = hostCompiler->kernelSeconds();
   report.kernelsFromStore = hostCompiler->kernelsFromStore();
   report.compiled = compiled;

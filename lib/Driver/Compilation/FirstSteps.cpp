@@ -45,29 +45,16 @@ bool Compilation::canMeasureLater() {
          asked.split.empty() && asked.replicas < 2 && asked.pins.empty() &&
          asked.placement.empty() && asked.expert.empty() &&
          asked.objective == "makespan" && !asked.otherProcesses &&
-         canRunSteps();
+         canRunSteps(module());
 }
 
 llvm::Expected<bool> Compilation::compileToMeasure() {
   // What is wrong with the profile, findCosts() tells.
-  if (!canMeasureLater() || !keptError.empty())
+  if (!canMeasureLater() || !costs.whyNotRead().empty())
     return false;
-  const KernelCosts &costs = kernelCostsOf(kKind);
-  if (llvm::Error error = costs.adopt(module(), kept))
-    return std::move(error);
-  KernelChoices choices = choicesOf();
-  takeKeptChoice(choices, kept);
-  if (llvm::Error error = measureKernels(kept, costs, /*choicesOnly=*/true))
-    return std::move(error);
-  // Without a word: it is only for the first steps.
-  ScopedDiagnosticHandler quiet(source->context(), [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
-  });
-  if (failed(hostCompiler->annotate(&kept)) ||
-      failed(settleChoice(choices, kept)))
-    return diagnosed();
-  if (!lacksStepCosts(module(), kKind, kept))
-    return false;
+  llvm::Expected<bool> isToMeasure = costs.chooseCode(*hostCompiler);
+  if (!isToMeasure || !*isToMeasure)
+    return isToMeasure;
   CompileOptions alone = asked;
   alone.placer = "single";
   alone.grouping = "none";
@@ -85,33 +72,14 @@ llvm::Expected<bool> Compilation::compileToMeasure() {
   if (failed(program) ||
       2 * arenaBytes(*program) > runtime::queryHost().memoryBytes)
     return false;
-  countCosts(kept);
+  costs.count(module());
   compiled = std::move(*program);
-  compiled.manifest["kernel_costs"] = kernelCostCounts.toJson();
+  compiled.manifest["kernel_costs"] = costs.counts().toJson();
   compiled.manifest["to_measure"] =
-      profileObject(stepRows(module(), kKind, kept));
-  if (!asked.profile.empty() && kernelCostCounts.rowsMeasured)
-    if (llvm::Error error = addToProfile(asked.profile, kept))
-      listener.warn("what was measured is not kept: " +
-                    llvm::toString(std::move(error)));
+      profileObject(stepRows(module(), kKind, costs.profile()));
+  costs.keep();
   uncut = nullptr;
   asWritten = nullptr;
   lowered->clear();
-  return true;
-}
-
-llvm::Expected<bool> Compilation::takeGivenTimes(Profile &profile) {
-  if (asked.stepTimes.empty())
-    return false;
-  llvm::Expected<Profile> steps = readProfile(asked.stepTimes);
-  if (!steps)
-    return steps.takeError();
-  if (!steps->isComparable(profile))
-    return llvm::createStringError(
-        asked.stepTimes + ": of '" + steps->target + "' by '" +
-        steps->compiler + "', but this is '" + profile.target + "' by '" +
-        profile.compiler +
-        "': run the first steps here, of a library of this compiler");
-  takeStepRows(profile, *steps);
   return true;
 }

@@ -108,18 +108,18 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
                   "predictions decide: " +
                   why);
   };
-  if (!canRunSteps()) {
+  if (!canRunSteps(module())) {
     note("the host program computes parts of a step");
     return false;
   }
   Profile added;
-  added.target = kept.target;
-  added.compiler = kept.compiler;
+  added.target = costs.profile().target;
+  added.compiler = costs.profile().compiler;
   for (auto [compiler, candidate] : llvm::zip_equal(compilers, candidates)) {
     if (!candidate.program)
       continue;
     std::string hash = hashOf(*compiler, *candidate.program);
-    if (const PlanRow *known = kept.findPlan(hash)) {
+    if (const PlanRow *known = costs.profile().findPlan(hash)) {
       candidate.triedNs = known->stepNs;
       continue;
     }

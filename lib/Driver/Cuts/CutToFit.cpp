@@ -189,9 +189,7 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
   bool keepsBits = asked.splits == "none";
   if (keepsBits && fitting.unproven.empty())
     useGeneratedCode(module());
-  Profile profile = std::move(kept);
-  llvm::Error error = findCosts(profile, setArguments);
-  kept = std::move(profile);
+  llvm::Error error = findCurrentCosts(setArguments);
   FailureOr<CompiledProgram> program = failure();
   if (error)
     llvm::consumeError(std::move(error));

@@ -186,7 +186,7 @@ llvm::Expected<std::string>
 Compilation::differenceFromWhole(HostCompiler &whole,
                                  const CompiledProgram &program,
                                  SetArguments setArguments) {
-  if (!canRunSteps())
+  if (!canRunSteps(module()))
     return llvm::createStringError(
         "the host program computes parts of a step, which are not there yet");
   if (asked.otherProcesses || !asked.hostTarget.empty())

@@ -331,15 +331,5 @@ void StepStore::keep(Compilation &compilation, Listener &listener) {
 bool Compilation::isSettled() const {
   if (isCompared || compiled.manifest.get("to_measure"))
     return false;
-  // Without a profile nobody knows whether a measurement would be the same.
-  if (asked.profile.empty())
-    return asked.costs != "measured";
-  bool assumed = StringRef(asked.machine).starts_with("host:");
-  MeasureBudget budget = llvm::cantFail(measureBudgetOf(asked));
-  bool measured = kernelCostCounts.rowsMeasured > 0 || stepsMeasured;
-  return asked.costs == "measured" && kernelCostCounts.estimated == 0 &&
-         kernelCostCounts.disturbed == 0 &&
-         !lacksStepCosts(module(), "host", kept) &&
-         (!assumed || kept.findHost(runtime::queryHost().cores)) &&
-         !(budget.seconds && measured);
+  return costs.isSettled(module());
 }

@@ -9,7 +9,7 @@
 #define BAECHI_DRIVER_COMPILATION_COMPILATION_H
 
 #include "Baechi/Analysis/SumOrders.h"
-#include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Driver/Compilation/ModelCosts.h"
 #include "Baechi/Driver/Execution/Execution.h"
 #include "Baechi/Driver/Input/Listener.h"
 #include "Baechi/Driver/Input/Options.h"
@@ -20,8 +20,6 @@
 #include <map>
 
 namespace baechi {
-
-class KernelChoices;
 
 class Cuttables;
 struct CutsSeen;
@@ -43,10 +41,10 @@ public:
   static llvm::Expected<std::unique_ptr<Compilation>>
   read(DriverOptions options, placement::Machine machine, Listener &listener);
 
-  /// Measures links that are only assumed, unless the profile has what was
-  /// measured before, and, \p always, the runtime; the plan is as good as they
-  /// are.
-  llvm::Error measureMachine(bool always = false);
+  /// As ModelCosts; the plan is as good as what is known of the machine.
+  llvm::Error measureMachine(bool always = false) {
+    return costs.measureMachine(always);
+  }
 
   /// Gives a first value to every argument of a program of the model.
   using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
@@ -83,7 +81,7 @@ public:
   bool isSettled() const;
   /// What the profile knows the choice of kernels' code by; empty: costs are
   /// not measured.
-  llvm::StringRef choiceProgram() const { return choiceName; }
+  llvm::StringRef choiceProgram() const { return costs.choiceProgram(); }
   /// Those of the model, whole and in pieces.
   const LoweredKernels &loweredKernels() const { return *lowered; }
 
@@ -101,7 +99,9 @@ private:
               Listener &listener)
       : asked(std::move(options)), target(std::move(machine)),
         listener(listener),
-        compileThreads(std::make_shared<CompileThreads>(asked.threads)) {}
+        compileThreads(std::make_shared<CompileThreads>(asked.threads)),
+        costs({asked, target, listener, compileThreads, lowered,
+               [this] { endPhases(); }}) {}
 
   /// One of the compilers' programs.
   struct Candidate {
@@ -214,8 +214,6 @@ private:
   /// change its results.
   mlir::FailureOr<CompiledProgram> cutToFit(SetArguments setArguments,
                                             std::string &why);
-  /// What is wrong with it, findCosts() tells.
-  void readKeptProfile();
   /// Which of those that fit is predicted, or where they can be tried, found to
   /// be the fastest.
   llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
@@ -238,32 +236,10 @@ private:
   void reportPieces(size_t best, llvm::ArrayRef<Candidate> candidates);
   /// All that follows is about \p compiler's model.
   void use(HostCompiler &compiler);
-  llvm::Error findCosts(Profile &profile, SetArguments setArguments);
+  /// The costs of the current compiler's kernels.
+  llvm::Error findCurrentCosts(SetArguments setArguments);
   /// Whether the first steps may run on one of the devices.
   bool canMeasureLater();
-  /// Takes what --step-times says, if it was given; false: it was not.
-  llvm::Expected<bool> takeGivenTimes(Profile &profile);
-  /// Runs the model on one device for what its kernels take within a step;
-  /// false where it has not the memory for it.
-  llvm::Expected<bool> refineCosts(llvm::StringRef kind, Profile &profile,
-                                   SetArguments setArguments);
-  /// Measures what \p profile lacks of a kind's kernels, as far as the budget
-  /// goes; \p choicesOnly: where there are several implementations.
-  llvm::Error measureKernels(Profile &profile, const KernelCosts &costs,
-                             bool choicesOnly);
-  /// The kernels that code is chosen for, before it is.
-  KernelChoices choicesOf();
-  /// Has \p choices as \p profile has them of before, unless all is measured
-  /// anew.
-  void takeKeptChoice(KernelChoices &choices, const Profile &profile);
-  /// Keeps what was chosen, in the file, too; where another process was first
-  /// there, its choice is taken.
-  mlir::LogicalResult settleChoice(KernelChoices &choices, Profile &profile);
-  /// Whether steps may run before the program is complete.
-  bool canRunSteps();
-  /// Counts what \p profile has of the model's kernels, and says what was
-  /// measured beside other work.
-  void countCosts(const Profile &profile);
   /// Tells the listener what the compiler begins, until endPhases().
   void tellPhases();
   void endPhases() { current.reset(); }
@@ -281,9 +257,7 @@ private:
   std::unique_ptr<Source> source;
   /// Until compile() has made their code.
   std::shared_ptr<LoweredKernels> lowered = std::make_shared<LoweredKernels>();
-  /// As its file was when the model was read; with what findCosts() measured.
-  Profile kept;
-  std::string keptError;
+  ModelCosts costs;
   /// The model as it is and cut into pieces, as far as asked, until compile()
   /// keeps the faster one.
   std::vector<std::unique_ptr<HostCompiler>> compilers;
@@ -317,10 +291,7 @@ private:
   std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>
       singlePrograms;
   double profileSeconds = 0;
-  KernelCostCounts kernelCostCounts;
-  bool stepsMeasured = false, machineMeasured = false;
   bool isCompared = false; ///< several plans were compiled
-  std::string choiceName;
 };
 
 } // namespace baechi

@@ -1,4 +1,5 @@
-//===- Costs.cpp - What a model's kernels cost ----------------------------===//
+//===- ModelCosts.cpp - What a model's kernels take
+//------------------------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,13 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Driver/Compilation/ModelCosts.h"
 #include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Costs/Measure/KernelChoices.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Costs/Measure/StepCosts.h"
-#include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Costs/Measure/StepRows.h"
 #include "Baechi/Driver/Input/Errors.h"
 #include "Baechi/Driver/Input/HostTimes.h"
 #include "Baechi/Driver/Input/QueryMachine.h"
@@ -28,7 +30,17 @@
 using namespace mlir;
 using namespace baechi;
 
-llvm::Error Compilation::measureMachine(bool always) {
+bool baechi::canRunSteps(ModuleOp module) {
+  return llvm::none_of(module.getOps<func::FuncOp>(), isHostCall);
+}
+
+bool ModelCosts::hasDeviceOf(StringRef kind) const {
+  return llvm::any_of(target.devices, [&](const placement::Device &device) {
+    return device.kind == kind;
+  });
+}
+
+llvm::Error ModelCosts::measureMachine(bool always) {
   // A short form's links are only assumed.
   bool assumed = StringRef(asked.machine).starts_with("host:") &&
                  asked.costs == "measured";
@@ -110,14 +122,14 @@ StepSampling samplingOf(const MeasureBudget &budget, double floor,
 }
 } // namespace
 
-llvm::Error Compilation::measureKernels(Profile &profile,
-                                        const KernelCosts &costs,
-                                        bool choicesOnly) {
+llvm::Error ModelCosts::measureKernels(HostCompiler &compiler,
+                                       const KernelCosts &costs,
+                                       bool choicesOnly) {
   Phase phase(listener, costs.phase());
   MeasureOptions options;
   MeasureBudget budget = llvm::cantFail(measureBudgetOf(asked));
-  options.rounds = roundsOf(
-      budget, floorSeconds(hostCompiler->operatorsFormed(), costs.kind()));
+  options.rounds =
+      roundsOf(budget, floorSeconds(compiler.operatorsFormed(), costs.kind()));
   options.choicesOnly = choicesOnly && !budget.all;
   // So that the bits of one process are those of the next.
   options.keepsCode = budget.later;
@@ -126,27 +138,27 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
   options.lowered = lowered.get();
-  options.workers = compileThreads;
+  options.workers = threads;
   // All other kernels are needed whatever the choice; there is a processor for
   // them while one core times.
   if (options.choicesOnly && costs.kind() == "host")
-    options.meanwhile = [this] { return hostCompiler->beginKernels(); };
+    options.meanwhile = [&compiler] { return compiler.beginKernels(); };
   if (!asked.sanitizeCode)
     options.store = asked.store;
   options.stopped = [this] { return listener.isStopped(); };
   FailureOr<size_t> rows =
-      costs.measure(module(), profile, options,
+      costs.measure(compiler.module(), kept, options,
                     [&](size_t done, size_t total) { phase(done, total); });
   if (failed(rows))
     return diagnosed();
-  kernelCostCounts.rowsMeasured += *rows;
+  counted.rowsMeasured += *rows;
   return llvm::Error::success();
 }
 
-void Compilation::readKeptProfile() {
+void ModelCosts::readProfile() {
   if (asked.profile.empty() || !llvm::sys::fs::exists(asked.profile))
     return;
-  llvm::Expected<Profile> read = readProfile(asked.profile);
+  llvm::Expected<Profile> read = baechi::readProfile(asked.profile);
   if (!read) {
     keptError = llvm::toString(read.takeError());
     return;
@@ -155,127 +167,112 @@ void Compilation::readKeptProfile() {
   noteScratch(kept, *lowered);
 }
 
-llvm::Error Compilation::findCosts(SetArguments setArguments) {
-  if (!keptError.empty())
-    return llvm::createStringError(keptError);
-  addAsWritten(firstChoice);
-  addOtherCuts();
-  addMicroBatches();
-  Profile profile = std::move(kept);
-  auto start = std::chrono::steady_clock::now();
-  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
-    use(*compiler);
-    if (llvm::Error error = findCosts(profile, setArguments))
-      return error;
-  }
-  bool newPeaks = false;
-  if (asked.costs == "measured" && !profile.peaks && asked.measuresPeaks &&
-      hasDeviceOf("host")) {
-    profile.peaks = measureHostPeaks();
-    newPeaks = bool(profile.peaks);
-  }
-  profileSeconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
-  if (!asked.profile.empty() && !profile.rows.empty() &&
-      (kernelCostCounts.rowsMeasured || stepsMeasured || newPeaks ||
-       machineMeasured || !llvm::sys::fs::exists(asked.profile)))
-    if (llvm::Error error = addToProfile(asked.profile, profile))
-      // The run has what it needs of it.
-      listener.warn("what was measured is not kept: " +
-                    llvm::toString(std::move(error)));
-  kept = std::move(profile);
-  return llvm::Error::success();
+void ModelCosts::measurePeaks() {
+  if (asked.costs != "measured" || kept.peaks || !asked.measuresPeaks ||
+      !hasDeviceOf("host"))
+    return;
+  kept.peaks = measureHostPeaks();
+  peaksMeasured = bool(kept.peaks);
 }
 
-llvm::Error Compilation::findCosts(Profile &profile,
-                                   SetArguments setArguments) {
+void ModelCosts::keep() {
+  bool isChanged =
+      counted.rowsMeasured || stepsMeasured || peaksMeasured || machineMeasured;
+  if (asked.profile.empty() || kept.rows.empty() ||
+      (!isChanged && llvm::sys::fs::exists(asked.profile)))
+    return;
+  // The run has what it needs of it.
+  if (llvm::Error error = addToProfile(asked.profile, kept))
+    listener.warn("what was measured is not kept: " +
+                  llvm::toString(std::move(error)));
+}
+
+llvm::Error ModelCosts::find(HostCompiler &compiler, const SingleSteps &steps) {
   SmallVector<const KernelCosts *> measured;
   for (const KernelCosts *costs : kernelCosts()) {
     if (asked.costs != "measured" || !hasDeviceOf(costs->kind()))
       continue;
-    if (llvm::Error error = costs->adopt(module(), profile))
+    if (llvm::Error error = costs->adopt(compiler.module(), kept))
       listener.note(
           "kernels of GPUs are not measured: " +
           llvm::toString(std::move(error)) + "; their costs are " +
-          (profile.cudaTarget.empty() ? "the roofline's" : "the profile's"));
+          (kept.cudaTarget.empty() ? "the roofline's" : "the profile's"));
     else
       measured.push_back(costs);
   }
-  if (measured.empty() && profile.rows.empty()) {
+  if (measured.empty() && kept.rows.empty()) {
     asked.costs = "roofline";
-    return failed(hostCompiler->annotate(nullptr)) ? diagnosed()
-                                                   : llvm::Error::success();
+    return failed(compiler.annotate(nullptr)) ? diagnosed()
+                                              : llvm::Error::success();
   }
-  llvm::Expected<bool> given = takeGivenTimes(profile);
+  llvm::Expected<bool> given = takeGivenTimes();
   if (!given)
     return given.takeError();
   if (*given) {
     stepsMeasured = true;
     measured.clear();
   }
-  KernelChoices choices = choicesOf();
+  KernelChoices choices = choicesOf(compiler.module());
   // Times of steps are of the code that these ran.
   if (*given)
     choices = KernelChoices(ModuleOp());
-  takeKeptChoice(choices, profile);
+  takeKeptChoice(choices);
   for (const KernelCosts *costs : measured)
     // Steps tell the times of all kernels; which code is best, they do not.
-    if (llvm::Error error = measureKernels(profile, *costs,
-                                           /*choicesOnly=*/canRunSteps()))
+    if (llvm::Error error =
+            measureKernels(compiler, *costs,
+                           /*choicesOnly=*/canRunSteps(compiler.module())))
       return error;
   {
     // Selects the implementations. What lacks costs is told in the end.
     ScopedDiagnosticHandler noWarnings(
-        source->context(), [](Diagnostic &diagnostic) {
+        compiler.module().getContext(), [](Diagnostic &diagnostic) {
           return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
         });
-    if (failed(hostCompiler->annotate(&profile)) ||
-        failed(settleChoice(choices, profile)))
+    if (failed(compiler.annotate(&kept)) ||
+        failed(settleChoice(compiler, choices)))
       return diagnosed();
   }
   for (const KernelCosts *costs : measured)
-    if (lacksStepCosts(module(), costs->kind(), profile)) {
-      llvm::Expected<bool> ran =
-          refineCosts(costs->kind(), profile, setArguments);
+    if (lacksStepCosts(compiler.module(), costs->kind(), kept)) {
+      llvm::Expected<bool> ran = measureSteps(compiler, costs->kind(), steps);
       if (!ran)
         return ran.takeError();
       stepsMeasured |= *ran;
       // Without the memory for it, what is measured alone has to do.
       if (!*ran)
         if (llvm::Error error =
-                measureKernels(profile, *costs, /*choicesOnly=*/false))
+                measureKernels(compiler, *costs, /*choicesOnly=*/false))
           return error;
     }
-  countCosts(profile);
-  return failed(hostCompiler->annotate(&profile)) ? diagnosed()
-                                                  : llvm::Error::success();
+  count(compiler.module());
+  return failed(compiler.annotate(&kept)) ? diagnosed()
+                                          : llvm::Error::success();
 }
 
-KernelChoices Compilation::choicesOf() {
-  KernelChoices choices(module());
+KernelChoices ModelCosts::choicesOf(ModuleOp module) {
+  KernelChoices choices(module);
   if (choiceName.empty())
     choiceName = choices.program().str();
   return choices;
 }
 
-void Compilation::takeKeptChoice(KernelChoices &choices,
-                                 const Profile &profile) {
+void ModelCosts::takeKeptChoice(KernelChoices &choices) {
   // Who asks for all measurements chooses again by them.
   if (llvm::cantFail(measureBudgetOf(asked)).all)
     return;
-  const ProgramChoice *known = profile.findChoice(choices.program());
+  const ProgramChoice *known = kept.findChoice(choices.program());
   if (known && choices.canHave(*known))
-    choices.apply(*known, profile);
+    choices.apply(*known, kept);
 }
 
-LogicalResult Compilation::settleChoice(KernelChoices &choices,
-                                        Profile &profile) {
+LogicalResult ModelCosts::settleChoice(HostCompiler &compiler,
+                                       KernelChoices &choices) {
   if (choices.empty() || !hasDeviceOf("host"))
     return success();
   ProgramChoice chosen = choices.chosen();
   std::optional<ProgramChoice> known;
-  if (const ProgramChoice *found = profile.findChoice(chosen.program))
+  if (const ProgramChoice *found = kept.findChoice(chosen.program))
     known = *found;
   if (known == chosen)
     return success();
@@ -285,7 +282,7 @@ LogicalResult Compilation::settleChoice(KernelChoices &choices,
   const ProgramChoice *replaced = isAnew ? &*known : nullptr;
   if (!asked.profile.empty()) {
     llvm::Expected<ProgramChoice> settled =
-        keepChoice(asked.profile, profile, chosen, replaced);
+        keepChoice(asked.profile, kept, chosen, replaced);
     if (settled)
       chosen = *settled;
     else
@@ -294,55 +291,51 @@ LogicalResult Compilation::settleChoice(KernelChoices &choices,
                     llvm::toString(settled.takeError()));
   }
   // Another process may have replaced what was read.
-  llvm::erase_if(profile.choices, [&](const ProgramChoice &choice) {
+  llvm::erase_if(kept.choices, [&](const ProgramChoice &choice) {
     return choice.program == chosen.program;
   });
-  profile.choices.push_back(chosen);
+  kept.choices.push_back(chosen);
   if (chosen == choices.chosen())
     return success();
-  choices.apply(chosen, profile);
-  return hostCompiler->annotate(&profile);
+  choices.apply(chosen, kept);
+  return compiler.annotate(&kept);
 }
 
-bool Compilation::canRunSteps() {
-  return llvm::none_of(module().getOps<func::FuncOp>(), isHostCall);
-}
-
-void Compilation::countCosts(const Profile &profile) {
+void ModelCosts::count(ModuleOp module) {
   llvm::StringMap<bool> measured; // by hashes of kernels
-  for (auto kernel : module().getOps<func::FuncOp>())
+  for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel->hasAttr(BaechiDialect::kKernel) && !isHostCall(kernel))
       measured.try_emplace(kernelHash(kernel), false);
-  KernelCostCounts &counts = kernelCostCounts;
-  counts.measured = counts.estimated = counts.disturbed = 0;
-  for (const ProfileRow &row : profile.rows)
+  counted.measured = counted.estimated = counted.disturbed = 0;
+  for (const ProfileRow &row : kept.rows)
     if (auto found = measured.find(row.hash); found != measured.end()) {
       found->second |= hasDeviceOf(row.kind);
-      counts.disturbed += row.disturbed || row.stepDisturbed;
+      counted.disturbed += row.disturbed || row.stepDisturbed;
     }
   for (const auto &kernel : measured)
-    ++(kernel.second ? counts.measured : counts.estimated);
-  if (counts.disturbed > 0)
+    ++(kernel.second ? counted.measured : counted.estimated);
+  if (counted.disturbed > 0)
     listener.note("other work kept the processors from " +
-                  llvm::Twine(counts.disturbed) +
+                  llvm::Twine(counted.disturbed) +
                   " measurements of kernels, also when they were repeated: the "
                   "plan may be worse for it; the next compilation measures "
                   "them again, and --measure=all also chooses code anew");
 }
 
-llvm::Expected<bool> Compilation::refineCosts(StringRef kind, Profile &profile,
-                                              SetArguments setArguments) {
+llvm::Expected<bool> ModelCosts::measureSteps(HostCompiler &compiler,
+                                              StringRef kind,
+                                              const SingleSteps &steps) {
   // What is wrong with them is told; that they do not fit one device is not.
-  if (kind == "host" && failed(hostCompiler->compileKernels()))
+  if (kind == "host" && failed(compiler.compileKernels()))
     return diagnosed();
   endPhases();
   Phase phase(listener, "measuring steps");
-  llvm::Expected<std::unique_ptr<Execution>> alone = createSingle(kind);
+  llvm::Expected<std::unique_ptr<Execution>> alone = steps.create(kind);
   if (!alone)
     return alone.takeError();
   if (!*alone)
     return false;
-  if (llvm::Error error = setArguments(**alone))
+  if (llvm::Error error = steps.setArguments(**alone))
     return std::move(error);
   Execution &single = **alone;
   single.repeatOperators();
@@ -352,9 +345,9 @@ llvm::Expected<bool> Compilation::refineCosts(StringRef kind, Profile &profile,
     return &single.timeline();
   };
   if (llvm::Error error = measureStepCosts(
-          single.program(), runStep, module(), profile,
+          single.program(), runStep, compiler.module(), kept,
           samplingOf(llvm::cantFail(measureBudgetOf(asked)),
-                     floorSeconds(hostCompiler->operatorsFormed(), kind), kind),
+                     floorSeconds(compiler.operatorsFormed(), kind), kind),
           [&](size_t done, size_t total) {
             phase(done, total);
             return !listener.isStopped();
@@ -363,9 +356,51 @@ llvm::Expected<bool> Compilation::refineCosts(StringRef kind, Profile &profile,
   return true;
 }
 
-LogicalResult Compilation::quietly(llvm::function_ref<LogicalResult()> run) {
-  ScopedDiagnosticHandler quiet(source->context(), [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() == DiagnosticSeverity::Error);
-  });
-  return run();
+llvm::Expected<bool> ModelCosts::chooseCode(HostCompiler &compiler) {
+  ModuleOp module = compiler.module();
+  const KernelCosts &costs = hostCosts();
+  if (llvm::Error error = costs.adopt(module, kept))
+    return std::move(error);
+  KernelChoices choices = choicesOf(module);
+  takeKeptChoice(choices);
+  if (llvm::Error error = measureKernels(compiler, costs, /*choicesOnly=*/true))
+    return std::move(error);
+  // Without a word: it is only for the first steps.
+  ScopedDiagnosticHandler quiet(
+      module.getContext(), [](Diagnostic &diagnostic) {
+        return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+      });
+  if (failed(compiler.annotate(&kept)) ||
+      failed(settleChoice(compiler, choices)))
+    return diagnosed();
+  return lacksStepCosts(module, costs.kind(), kept);
+}
+
+llvm::Expected<bool> ModelCosts::takeGivenTimes() {
+  if (asked.stepTimes.empty())
+    return false;
+  llvm::Expected<Profile> steps = baechi::readProfile(asked.stepTimes);
+  if (!steps)
+    return steps.takeError();
+  if (!steps->isComparable(kept))
+    return llvm::createStringError(
+        asked.stepTimes + ": of '" + steps->target + "' by '" +
+        steps->compiler + "', but this is '" + kept.target + "' by '" +
+        kept.compiler +
+        "': run the first steps here, of a library of this compiler");
+  takeStepRows(kept, *steps);
+  return true;
+}
+
+bool ModelCosts::isSettled(ModuleOp module) const {
+  // Without a profile nobody knows whether a measurement would be the same.
+  if (asked.profile.empty())
+    return asked.costs != "measured";
+  bool assumed = StringRef(asked.machine).starts_with("host:");
+  MeasureBudget budget = llvm::cantFail(measureBudgetOf(asked));
+  bool measured = counted.rowsMeasured > 0 || stepsMeasured;
+  return asked.costs == "measured" && counted.estimated == 0 &&
+         counted.disturbed == 0 && !lacksStepCosts(module, "host", kept) &&
+         (!assumed || kept.findHost(runtime::queryHost().cores)) &&
+         !(budget.seconds && measured);
 }
