@@ -172,43 +172,6 @@ def test_what_no_code_reads_compiles_nothing():
     assert len(step._programs) == 1
 
 
-class Halved(Scaled):
-    def forward(self, x):
-        return super().forward(x) / 2
-
-
-class WithHead(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(3, 3)
-        self.begin = nn.Linear(4, 3)
-
-    def forward(self, x):
-        x = self.inner(self.begin(x))
-        return self.head(x) if hasattr(self, "head") else x
-
-
-@pytest.mark.parametrize(
-    "make, change",
-    [
-        (Halved, lambda model: setattr(model, "scale", 0.5)),
-        (WithHead, lambda model: setattr(model, "head", model.inner)),
-    ],
-    ids=["what super() reaches", "another name of a module"],
-)
-def test_less_seen_changes_are_read(make, change):
-    model = make()
-    step = support.compile_step(
-        model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.0), machine="host:1"
-    )
-    x, y = torch.randn(5, 4), torch.randn(5, 3)
-    step(x, y)
-    change(model)
-    with pytest.warns(UserWarning, match="compiled again"):
-        found = step(x, y)
-    torch.testing.assert_close(found, F.mse_loss(model(x), y).detach())
-
-
 def test_a_second_compilation_is_told_with_what_changed():
     model = Scaled()
     step = support.compile_step(
@@ -445,73 +408,6 @@ def test_what_forward_leaves_behind_is_refused(model, loss, message):
             step(torch.randn(5, 4), torch.randn(5, 3))
         KEPT.clear()
     assert kept_by(model) == before
-
-
-def set_in_class(model):
-    Scaled.bias = 2.0
-
-
-def hooked(model):
-    model.inner.register_forward_hook(lambda *_: WEIGHT[0])
-
-
-def constant_replaced(model):
-    model.conv.stride = (2, 2)
-
-
-ONE_AFTER_THE_OTHER = {
-    "another type": lambda model: setattr(model, "scale", 1),
-    "an equal boolean": lambda model: setattr(model, "scale", True),
-    "zero": lambda model: setattr(model, "scale", 0.0),
-    "negative zero": lambda model: setattr(model, "scale", -0.0),
-    "a complex zero": lambda model: setattr(model, "scale", complex(0.0, 0.0)),
-    "its conjugate": lambda model: setattr(model, "scale", complex(0.0, -0.0)),
-    "a list": lambda model: setattr(model, "scale", [1.0]),
-    "in the list": lambda model: model.scale.append(2.0),
-    "within a container": lambda model: model.kinds.update(relu=False),
-    "taken off": lambda model: delattr(model, "scale"),
-    "added": lambda model: setattr(model, "bias", 1.0),
-    "a library's": lambda model: setattr(model.drop, "p", 0.25),
-    "a library's tuple": constant_replaced,
-    "a module for another": lambda model: setattr(model, "drop", nn.Dropout(0.5)),
-    "none": lambda model: setattr(model, "drop", None),
-    "a module again": lambda model: setattr(model, "drop", nn.Dropout(0.5)),
-    "shared": lambda model: setattr(model, "another", model.drop),
-    "a configuration": lambda model: setattr(model, "config", Config()),
-    "in the configuration": lambda model: setattr(model.config, "temperature", 2.0),
-    "hook": hooked,
-    "what the hook reads": lambda model: WEIGHT.__setitem__(0, 3.0),
-    "global": lambda model: set_global(2),
-    "class": set_in_class,
-    "class again": lambda model: setattr(Scaled, "bias", 3.0),
-    "a class's method": lambda model: setattr(Scaled, "activated", lambda self, x: x + self.bias),
-}
-
-
-class Configured(Scaled):
-    def forward(self, x):
-        return super().forward(x) * self.config.temperature + self.bias * FACTOR
-
-
-def test_looking_again_finds_what_looking_anew_finds(monkeypatch):
-    monkeypatch.setattr(Scaled, "bias", 0.0, raising=False)
-    monkeypatch.setattr(Scaled, "activated", Scaled.activated)
-    model = Configured()
-    model.drop, model.conv = nn.Dropout(0.0), nn.Conv2d(2, 2, 3)
-    looks = surroundings.Surroundings()
-    functions = {"loss": weighted, "outputs": None}
-    before = looks.look(model, functions)[0]
-    for name, change in ONE_AFTER_THE_OTHER.items():
-        assert looks.look(model, functions)[0] == before, name
-        change(model)
-        if name == "added":  # over the class's
-            del model.bias
-        after = looks.look(model, functions)[0]
-        assert list(after.items()) == list(
-            surroundings.Surroundings().look(model, functions)[0].items()
-        ), name
-        assert name == "added" or after != before, name
-        before = after
 
 
 def test_frozen_values_compare_as_they_are():

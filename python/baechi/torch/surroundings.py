@@ -306,9 +306,7 @@ def _definitions(owner: type, name: str) -> Iterator[Any]:
             yield vars(kind)[name]
 
 
-def _methods(
-    owner: type | None, name: str, by_super: bool = False
-) -> Iterator[types.FunctionType]:
+def _methods(owner: type | None, name: str, by_super: bool = False) -> Iterator[types.FunctionType]:
     """What code runs that names an attribute of an object, if that is a function; `super()`
     finds those that others hide, too."""
     for value in () if owner is None else _definitions(owner, name):
