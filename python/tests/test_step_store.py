@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
+import zlib
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ import needs
 import replan_support as support
 from baechi.compiling import compiler
 from baechi.compiling.kept import kept_bytes
+from baechi.importer.jax import kept
 from baechi.importer.jax import step as importing
 from baechi.steps.program import CompileOptions, Program
 
@@ -177,6 +179,13 @@ def test_modules_are_found_and_others_made(imports):
         assert len(imports) == count
         expected = jax.jit(scaled(factor))(params, x)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected)
+
+
+def test_large_modules_are_kept_unless_they_stay_large(monkeypatch):
+    text = "linalg.generic ä " * 1_000_000
+    assert zlib.decompress(kept._compressed(text)).decode() == text
+    monkeypatch.setattr(kept, "_MOST_BYTES", 1 << 10)
+    assert kept._compressed(text) is None
 
 
 def test_what_is_donated_is_part_of_it(imports):

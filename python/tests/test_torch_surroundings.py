@@ -416,6 +416,7 @@ def test_frozen_values_compare_as_they_are():
         return surroundings.frozen(a, names) == surroundings.frozen(b, names)
 
     assert same(float("nan"), float("nan")) and same([1, {"a": 2.0}], [1, {"a": 2.0}])
+    assert not same(0.0, -0.0) and not same(0j, -0j) and same(float("-nan"), float("nan"))
     assert not same(1, 1.0) and not same(True, 1) and not same((1,), [1])
     assert same(slice(1, 2), slice(1, 2)) and not same(slice(1, 2), slice(1, 3))
     config = Config()

@@ -9,6 +9,7 @@
 #include "Baechi/Conversion/HostJit/GemmLibraries.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
 #include <dlfcn.h>
@@ -113,6 +114,28 @@ baechi::loadGemmLibrary(const GemmLibrary &library) {
       ", which kernels with the implementation '" + library.implementation +
       "' call: " + opened.error + "; install it (Debian: " + library.package +
       ") or use implementation 'generated'");
+}
+
+std::string baechi::gemmLibraryVersion(const GemmLibrary &library) {
+  const Opened &opened = openedOnce(library);
+  if (!opened.error.empty())
+    return "";
+  if (auto *describe = reinterpret_cast<const char *(*)()>(
+          ::dlsym(opened.handle, "openblas_get_config"))) {
+    // "OpenBLAS 0.3.21 DYNAMIC_ARCH …"; very old ones begin with the options.
+    auto [name, rest] = llvm::StringRef(describe()).split(' ');
+    if (name == library.title)
+      return rest.split(' ').first.str();
+  }
+  // How dnnl_version_t begins.
+  struct Version {
+    int major, minor, patch;
+  };
+  if (auto *version = reinterpret_cast<const Version *(*)()>(
+          ::dlsym(opened.handle, "dnnl_version")))
+    return llvm::formatv("{0}.{1}.{2}", version()->major, version()->minor,
+                         version()->patch);
+  return "unknown";
 }
 
 std::string baechi::openBlasCore() {

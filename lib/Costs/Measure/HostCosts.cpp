@@ -157,6 +157,9 @@ Profile profileOfThisHost() {
   own.compiler = ("kernels " + llvm::Twine(kHostCodeVersion) + ", LLVM " +
                   LLVM_VERSION_STRING)
                      .str();
+  for (const GemmLibrary &library : gemmLibraries())
+    if (std::string version = gemmLibraryVersion(library); !version.empty())
+      own.compiler += (", " + library.title + " " + version).str();
   return own;
 }
 

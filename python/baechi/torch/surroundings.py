@@ -16,6 +16,7 @@ import enum
 import functools
 import inspect
 import math
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,17 +46,24 @@ Snapshot = Mapping[str, Any]
 Objects = Mapping[str, tuple[Any, frozenset[str]]]
 
 
-def look(
-    model: torch.nn.Module, functions: Mapping[str, Callable | None]
-) -> tuple[Snapshot, Objects]:
-    """Plain values by the path that a person would write, `model.1.p`, `loss: weight`, and
-    the objects that are no plain values."""
-    looking = _Looking()
-    looking.at_module("model", model)
-    for name, function in functions.items():
-        if function is not None:
-            looking.at_function(name, function)
-    return looking.found, looking.objects
+class Surroundings:
+    """Looks again and again at the same model: most of it is as it was."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[int, _Attributes] = {}
+
+    def look(
+        self, model: torch.nn.Module, functions: Mapping[str, Callable | None]
+    ) -> tuple[Snapshot, Objects]:
+        """Plain values by the path that a person would write, `model.1.p`, `loss: weight`, and
+        the objects that are no plain values."""
+        looking = _Looking(self._attributes)
+        looking.at_module("model", model)
+        for name, function in functions.items():
+            if function is not None:
+                looking.at_function(name, function)
+        self._attributes = looking.attributes
+        return looking.found, looking.objects
 
 
 def difference(before: Snapshot, after: Snapshot) -> str:
@@ -75,20 +83,74 @@ def _told(value: Any) -> str:
     return repr(content) if plain else "another object"
 
 
-class _Looking:
-    """Collects values along the functions that a step runs."""
+class _Attributes:
+    """What was found of a module's attributes: values that cannot change are the same as long
+    as the attribute holds the same object. All others are looked at each time.
 
-    def __init__(self) -> None:
+    names: those that the user's code has; None: the module is a library's. What such a one
+    has for itself (an LSTM's list of its weights) follows its parameters.
+    """
+
+    def __init__(self, path: str, names: frozenset[str] | None, attributes: dict[str, Any]):
+        self._path, self._names, self._keys = path, names, list(attributes)
+        self._constants: dict[str, Any] = {}
+        self.others: list[str] = []
+        for name, value in attributes.items():
+            wanted = not name.startswith("_") if names is None else name in names
+            if wanted and name not in OWN:
+                if _is_constant(value):
+                    self._constants[name] = value
+                else:
+                    self.others.append(name)
+        nothing: frozenset[str] = frozenset()
+        self.found = {f"{path}.{name}": frozen(x, nothing) for name, x in self._constants.items()}
+
+    def fits(self, path: str, names: frozenset[str] | None, attributes: dict[str, Any]) -> bool:
+        if path != self._path or names != self._names or list(attributes) != self._keys:
+            return False
+        now = map(attributes.__getitem__, self._constants)
+        return all(map(operator.is_, now, self._constants.values()))
+
+
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, PLAIN) or (
+        type(value) is tuple and all(isinstance(part, PLAIN) for part in value)
+    )
+
+
+class _Looking:
+    """Collects values along the functions that a step runs.
+
+    before: what the last look found, by the numbers of modules. (A module that has another's
+    number has attributes of its own, which is seen.)
+    """
+
+    def __init__(self, before: Mapping[int, _Attributes]) -> None:
         self.found: dict[str, Any] = {}
         self.objects: dict[str, tuple[Any, frozenset[str]]] = {}
-        self._modules: set[int] = set()
+        self.attributes: dict[int, _Attributes] = {}
+        self._before = before
+        self._modules: dict[int, str] = {}  # the paths by which they were found first
+        self._named: dict[type, frozenset[str] | None] = {}  # by modules of these classes
         self._functions: dict[tuple[types.FunctionType, type | None], frozenset[str]] = {}
+        self._depth = 0  # of functions that are being looked at
+        # By an object's number and the names before: it, to keep the number, the names
+        # with those of its methods, and what it is frozen as.
+        self._known: dict[tuple[int, frozenset[str]], tuple[Any, frozenset[str], Any]] = {}
+        self._shared: dict[tuple[type, frozenset[str]], dict[str, Any]] = {}
 
     def _put(self, path: str, value: Any, names: frozenset[str]) -> None:
-        if not isinstance(value, PLAIN):
-            names = self._with_methods(path, value, names)
-            self.objects[path] = value, names
-        self.found[path] = frozen(value, names)
+        if isinstance(value, PLAIN):
+            self.found[path] = frozen(value, names)
+            return
+        key = id(value), names
+        if (known := self._known.get(key)) is None:
+            all_names = self._with_methods(path, value, names)
+            known = value, all_names, frozen(value, all_names)
+            if self._depth == 0:  # else methods may name more
+                self._known[key] = known
+        self.objects[path] = value, known[1]
+        self.found[path] = known[2]
 
     def _with_methods(self, path: str, value: Any, names: frozenset[str]) -> frozenset[str]:
         """The names, with those that methods have which code names of a user's object."""
@@ -96,38 +158,65 @@ class _Looking:
             more = names
             for kind in _kinds(value, names):
                 for name in sorted(names | {"__call__"}):
-                    if (method := _method(kind, name)) is not None:
+                    for method in _methods(kind, name):
                         more |= self.at_function(path, method, kind)
             if more == names:
                 return names
             names = more
 
     def at_module(self, path: str, module: torch.nn.Module) -> None:
-        for name, part in module.named_modules():
-            self._at_one(f"{path}.{name}" if name else path, part)
+        if (first := self._modules.setdefault(id(module), path)) is not path:
+            self.found.setdefault(path, (torch.nn.Module, first))
+            return
+        self._at_one(path, module)
+        for name, part in module._modules.items():
+            if part is not None:
+                self.at_module(f"{path}.{name}", part)
 
     def _at_one(self, path: str, module: torch.nn.Module) -> None:
-        if id(module) in self._modules:
-            return
-        self._modules.add(id(module))
-        self.found[path] = (type, type(module))
-        forward = type(module).forward
-        # A library's module names its attributes in code that is not looked at. What
-        # it has for itself (an LSTM's list of its weights) follows its parameters.
-        names = self.at_function(path, forward, type(module)) if is_users(forward) else None
-        for name, value in vars(module).items():
-            if names is None:  # what hooks make for it is read within the trace alone
-                wanted = not name.startswith("_") and not isinstance(value, torch.Tensor)
-            else:
-                wanted = name in names
-            if wanted and name not in OWN:
+        kind, attributes = type(module), vars(module)
+        self.found[path] = (type, kind)
+        names = self._named_by(path, kind)
+        before = self._before.get(id(module))
+        if before is None or not before.fits(path, names, attributes):
+            before = _Attributes(path, names, attributes)
+        self.attributes[id(module)] = before
+        self.found.update(before.found)
+        for name in before.others:
+            value = attributes[name]
+            # What hooks make for a library's module is read within the trace alone.
+            if names is not None or not isinstance(value, torch.Tensor):
                 self._put(f"{path}.{name}", value, names or frozenset())
-        for kind in reversed(type(module).__mro__) if names else ():
-            for name in names & set(own_attributes(kind)) - set(vars(module)):
-                self._put(f"{path}.{name}", vars(kind)[name], names)
+        if names:
+            for name, value in self._of_class(kind, names).items():
+                if name not in attributes:
+                    self._put(f"{path}.{name}", value, names)
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
             for hook in hooks.values():
                 self.at_function(f"{path}'s hook", hook)
+
+    def _named_by(self, path: str, kind: type) -> frozenset[str] | None:
+        """What the forward of a class names. A library's names its attributes in code that is
+        not looked at: None."""
+        if kind in self._named:
+            return self._named[kind]
+        users = is_users(kind.forward)
+        names = self.at_function(path, kind.forward, kind) if users else None
+        if self._depth == 0:  # else they may not be all
+            self._named[kind] = names
+        return names
+
+    def _of_class(self, kind: type, names: frozenset[str]) -> dict[str, Any]:
+        """What a module finds in its classes that code names."""
+        key = kind, names
+        if key not in self._shared:
+            self._shared[key] = {
+                name: value
+                for each in reversed(kind.__mro__)
+                for name, value in own_attributes(each).items()
+                if name in names
+            }
+        return self._shared[key]
 
     def at_function(self, path: str, function: Any, owner: type | None = None) -> frozenset[str]:
         """What a function reads of its closure and of globals, and what it names: also
@@ -158,7 +247,9 @@ class _Looking:
         key = function, owner  # the methods that it calls are its owner's
         if key not in self._functions:
             self._functions[key] = _names(function.__code__)  # ends recursion
+            self._depth += 1
             self._functions[key] |= self._at_code(path, function, owner)
+            self._depth -= 1
         return self._functions[key]
 
     def _at_code(
@@ -168,11 +259,12 @@ class _Looking:
         # What it calls names attributes of what it is given, such as the model.
         called = []
         for name in sorted(names):
-            if (method := _method(owner, name)) is not None:
+            for method in _methods(owner, name, by_super="super" in names):
                 called.append(self.at_function(path, method, owner))
         values = [(f"{path}: {name}", value, None) for name, value in _given(function)]
-        for name in sorted(_globals(function.__code__) & set(function.__globals__)):
-            values += _of_global(f"{path}: {name}", function.__globals__[name], names)
+        for name in sorted(_globals(function.__code__)):
+            if name in function.__globals__:
+                values += _of_global(f"{path}: {name}", function.__globals__[name], names)
         for where, value, kind in values:
             if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
                 called.append(self.at_function(where, value, kind))
@@ -196,7 +288,7 @@ def _of_global(path: str, value: Any, names: frozenset[str]) -> list[tuple[str, 
         return []
     kind = value if isinstance(value, type) else None
     found = []
-    for name in sorted(names & set(vars(value))):
+    for name in sorted(names & vars(value).keys()):
         part = _unbound(vars(value)[name])
         if not isinstance(part, types.ModuleType | type):
             found.append((f"{path}.{name}", part, kind))
@@ -207,13 +299,25 @@ def _unbound(value: Any) -> Any:
     return value.__func__ if isinstance(value, staticmethod | classmethod) else value
 
 
-def _method(owner: type | None, name: str) -> types.FunctionType | None:
-    """What code runs that names an attribute of an object, if that is a function."""
-    found = None if owner is None else _unbound(inspect.getattr_static(owner, name, None))
-    if isinstance(found, functools.cached_property):
-        found = found.func
-    found = found.fget if isinstance(found, property) else found
-    return found if isinstance(found, types.FunctionType) else None
+def _definitions(owner: type, name: str) -> Iterator[Any]:
+    """The first one is what inspect.getattr_static finds, in a tenth of its time."""
+    for kind in (*owner.__mro__, *type(owner).__mro__):
+        if name in vars(kind):
+            yield vars(kind)[name]
+
+
+def _methods(owner: type | None, name: str, by_super: bool = False) -> Iterator[types.FunctionType]:
+    """What code runs that names an attribute of an object, if that is a function; `super()`
+    finds those that others hide, too."""
+    for value in () if owner is None else _definitions(owner, name):
+        found = _unbound(value)
+        if isinstance(found, functools.cached_property):
+            found = found.func
+        found = found.fget if isinstance(found, property) else found
+        if isinstance(found, types.FunctionType):
+            yield found
+        if not by_super:
+            return
 
 
 def _kinds(value: Any, names: frozenset[str], depth: int = 0) -> set[type]:
@@ -247,8 +351,11 @@ def own_attributes(kind: type) -> dict[str, Any]:
 def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]:
     """(kind, content), which compare as the values do; what is not plain, by identity.
     Of a user's object, such as a configuration, the attributes that code `names`."""
-    if isinstance(value, float) and math.isnan(value):
-        return float, "nan"
+    # Those that equal others, or not even themselves.
+    if isinstance(value, float) and (math.isnan(value) or str(value) == "-0.0"):
+        return float, str(value)
+    if isinstance(value, complex):
+        return complex, repr(value)
     if isinstance(value, slice):  # has no hash
         return slice, (value.start, value.stop, value.step)
     if isinstance(value, PLAIN):

@@ -186,6 +186,7 @@ class TrainingStep(CompiledOfTorch[StepProgram]):
         self._recipe, self._options = recipe, options
         self._used: dict[Any, tuple[list[str], list[str], left_behind.Journal]] = {}
         self._read: dict[Any, list[surroundings.Snapshot]] = {}  # by keys without it
+        self._surroundings = surroundings.Surroundings()
         self._traces: dict[Any, TrainingTrace] = {}
         self._programs: dict[Any, StepProgram] = {}
         self._accumulated = 0  # calls since the last update
@@ -372,7 +373,7 @@ class _Call:
     def look(self, step: TrainingStep) -> tuple[surroundings.Snapshot, surroundings.Objects]:
         recipe = step._recipe
         functions = {"loss": recipe.loss, "outputs": recipe.outputs}
-        return surroundings.look(step._model, functions)
+        return step._surroundings.look(step._model, functions)
 
     def find_phase(self, step: TrainingStep) -> None:
         if self.first_key not in step._used:

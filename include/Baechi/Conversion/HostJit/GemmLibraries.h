@@ -40,6 +40,10 @@ const GemmLibrary *findGemmLibrary(llvm::StringRef implementation);
 llvm::Expected<llvm::SmallVector<void *>>
 loadGemmLibrary(const GemmLibrary &library);
 
+/// What the library says of itself, for example "0.3.21"; empty where it cannot
+/// be loaded, "unknown" where it says nothing.
+std::string gemmLibraryVersion(const GemmLibrary &library);
+
 /// The kernels that OpenBLAS chose, for example "SkylakeX"; empty where it does
 /// not say or is not there.
 std::string openBlasCore();

@@ -60,11 +60,14 @@ _WITHOUT_REGIONS = frozenset(
 )
 
 
-def block_arguments(operation: Any) -> list[Any]:
+def block_arguments(operation: Any) -> Sequence[Any]:
     """Those of the blocks that an operation holds."""
     kind = operation.name
     if kind in _WITHOUT_REGIONS or kind.startswith(("arith.", "math.")):
-        return []
+        return ()
+    if kind == "linalg.generic":  # of the others most: it has one block
+        arguments: Sequence[Any] = operation.regions[0].blocks[0].arguments
+        return arguments
     blocks = (block for region in operation.regions for block in region.blocks)
     return [argument for block in blocks for argument in block.arguments]
 
@@ -179,14 +182,18 @@ def name_operations(ir: Any, module: Any, name_of: Callable[[Any], str]) -> int:
     count = 0
     unknown = ir.Location.unknown()
     named: dict[str, Any] = {"": unknown}
+    last, name = None, ""
 
     def visit(operation):
-        nonlocal count
+        nonlocal count, last, name
         kind = operation.name
         count += kind.startswith("linalg.") and kind not in ("linalg.yield", "linalg.index")
-        name = name_of(operation.location)
-        if name not in named:
-            named[name] = ir.Location.name(name)
+        location = operation.location
+        # What an operation's regions hold is mostly where it is itself.
+        if last is None or location != last:
+            last, name = location, name_of(location)
+            if name not in named:
+                named[name] = ir.Location.name(name)
         operation.location = named[name]
         for argument in block_arguments(operation):
             argument.set_location(unknown)

@@ -24,7 +24,7 @@ from jaxlib.mlir import ir
 import baechi
 from baechi.importer.jax.signature import Signature
 
-_MOST_TEXT = 32 << 20  # characters
+_MOST_BYTES = 16 << 20  # of a compressed module
 
 
 class Kept(Protocol):
@@ -82,8 +82,19 @@ class KeptModule:
 
     def keep(self, text: str, count: int) -> None:
         # With large constants it is soon made again, and would push out what is not.
-        if len(text) <= _MOST_TEXT:
-            self._store.keep(self._key, zlib.compress(f"{count}\n{text}".encode(), 1))
+        if (compressed := _compressed(f"{count}\n{text}")) is not None:
+            self._store.keep(self._key, compressed)
+
+
+def _compressed(text: str) -> bytes | None:
+    """None where there is more than may be kept, which is noticed on the way."""
+    compressor, parts, size = zlib.compressobj(1), [], 0
+    for begin in range(0, len(text), 1 << 20):
+        parts.append(compressor.compress(text[begin : begin + (1 << 20)].encode()))
+        size += len(parts[-1])
+        if size > _MOST_BYTES:
+            return None
+    return b"".join([*parts, compressor.flush()])
 
 
 @functools.cache

@@ -22,13 +22,17 @@ def make_signless(module: ir.Module) -> None:
     casts = []
 
     def visit(operation):
-        for value in (*operation.results, *block_arguments(operation)):
+        kind = operation.name
+        values = operation.results
+        if not kind.startswith("linalg."):  # their blocks have elements
+            values = (*values, *block_arguments(operation))
+        for value in values:
             type_ = value.type
             if (without := _signless(type_)) is not type_:
                 value.set_type(without)
-        if operation.name == "func.func":
+        if kind == "func.func":
             _retype(operation)
-        if operation.name == _CAST:
+        if kind == _CAST:
             casts.append(operation)
 
     visit_all(ir, module.operation, visit, ir.WalkOrder.PRE_ORDER)

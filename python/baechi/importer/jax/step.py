@@ -276,15 +276,16 @@ def _unconverted(module: ir.Module) -> list[Unsupported]:
     left = []
 
     def is_left(operation) -> bool:
-        dialect = operation.name.split(".")[0]
-        return dialect in _UNCONVERTED_DIALECTS or operation.name in _UNCONVERTED
+        name = operation.name
+        return name.split(".")[0] in _UNCONVERTED_DIALECTS or name in _UNCONVERTED
 
     def visit(operation):
+        if not is_left(operation):
+            return
         # What an operation that is left has in its regions is part of it; a mesh
         # that no operation needs computes nothing.
-        around = operation.parent
         ours = operation.name == "sdy.mesh" or host_calls.is_call(operation)
-        if is_left(operation) and not ours and not is_left(around):
+        if not ours and not is_left(operation.parent):
             call = operation.name == "stablehlo.custom_call"
             name = f"{operation.name} @{exported.target(operation)}" if call else operation.name
             left.append(_located(operation, name))
