@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/CompileOptions.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
@@ -19,6 +20,8 @@ using Options = CompileOptions;
 static constexpr double kMostLatencyBytes = 1e15;
 /// 50,000 parameters, as P3's authors have it.
 static constexpr int64_t defaultSliceBytes = 200000;
+/// What placing with the budget `auto` takes at most, about.
+static constexpr double kAutomaticSeconds = 1;
 
 // In the order of baechi-run's --help.
 static constexpr CompileOption table[] = {
@@ -368,6 +371,14 @@ baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
     choice.latencyBytes = int64_t(std::clamp(
         latencyNs * bytesPerNs / links / links, 1.0, kMostLatencyBytes));
   return choice.latencyBytes ? std::optional(choice) : std::nullopt;
+}
+
+std::string baechi::budgetOfComparing(llvm::StringRef budget) {
+  placement::Budget read;
+  bool isRead = placement::parseBudget(budget, read).empty();
+  bool isLong = isRead && read.kind == placement::Budget::Kind::Seconds &&
+                read.seconds > kAutomaticSeconds;
+  return isLong ? placement::formatBudget(placement::Budget()) : budget.str();
 }
 
 llvm::Expected<MeasureBudget>

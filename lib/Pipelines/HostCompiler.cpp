@@ -207,6 +207,11 @@ LogicalResult HostCompiler::compileCudaKernels() {
 
 LogicalResult HostCompiler::fits(const placement::Machine &machine,
                                  CompileOptions options) {
+  // What was predicted fits, and may be what is compiled.
+  if (predicted &&
+      predicted->machine == toAttr(module().getContext(), machine) &&
+      predicted->placing == placingAs(module().getContext(), options))
+    return success();
   options.budget = "0";
   return predict(machine, std::move(options));
 }

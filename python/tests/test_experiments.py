@@ -118,12 +118,46 @@ def test_steps_in_pieces_go_on_where_they_ended(tiny, monkeypatch):
     assert page[-2:] == ["<!-- end of pieces -->", "after"] and "old" not in page
     assert page[2].count("|") == page[4].count("|") and len(page) == 8
     assert f"| 50 GB/s | `{row['model']}` | {row['single']} | {row['whole']} |" in page[5]
-    assert page[5].endswith(f" | – | {row['replicas']} |")
+    assert page[5].endswith(f" | none | {row['replicas']} |")
 
     monkeypatch.setattr(pieces, "_made", None)
     assert command.main(["pieces", "--seconds=0", f"--output={out}"]) == 0
     again = report.read(out / "experiments.json")
     assert again["pieces"].rows == first and again["pieces-fast"].rows == [row]
+
+
+def test_some_ways_are_made_beside_those_that_are_known(tiny, monkeypatch, capsys):
+    out = tiny / "out"
+    steps = {"single": 9, "whole": 8, "pieces": 6, "half": 5}
+    made = []
+
+    def step(_, machine, way):
+        made.append(way)
+        ns = steps[way] * 1_000_000
+        return {"makespan_ns": ns, "lower_bound_ns": ns // 2, "cpu_s": 1.5}
+
+    monkeypatch.setattr(pieces, "_made", step)
+    assert command.main(["pieces", "--ways=whole,pieces", f"--output={out}"]) == 0
+    (row,) = report.read(out / "experiments.json")["pieces"].rows
+    assert row["any"] == "6.0 (1.50), a piece a device" and "half" not in row
+
+    # More of them: what was made before is still compared, and nothing of it made again.
+    assert command.main(["pieces", "--ways=half", f"--output={out}"]) == 0
+    (row,) = report.read(out / "experiments.json")["pieces"].rows
+    assert row["whole"] == "8.0 (1.12)" and row["pieces"] == "6.0 (1.50)"
+    assert row["any"] == "5.0 (1.80), two devices a piece" and row["any_s"] == 4.5
+    assert row["bound"] == "3.60"
+    assert made == ["single", "whole", "pieces"] * 2 + ["half"] * 2
+
+    # What splits=any does not compare, as it is too large.
+    monkeypatch.setattr(pieces, "MOST_OPERATIONS", 100)
+    assert command.main(["pieces", "--ways=micro", f"--output={out}"]) == 0
+    known = report.read(out / "experiments.json")
+    assert known["pieces"].rows[0]["micro"] == "left out" and known["pieces"].rows[0]["half"]
+    assert "| left out |" in pieces.on_a_page(known)
+
+    assert command.main(["pieces", "--ways=quarter"]) == 1
+    assert "unknown way 'quarter'; known: whole, pieces, half" in capsys.readouterr().err
 
 
 def test_seconds_are_a_number(capsys):

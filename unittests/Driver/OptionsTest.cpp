@@ -55,6 +55,14 @@ TEST(CompileOptions, EveryOneIsSetByItsName) {
               HasSubstr("unknown option 'place'; known: machine, placer, "));
 }
 
+TEST(CompileOptions, ComparingSpendsNoLongBudget) {
+  EXPECT_EQ(budgetOfComparing("30"), "auto");
+  EXPECT_EQ(budgetOfComparing("2.5s"), "auto");
+  // What is shorter than that, or no time.
+  for (const char *budget : {"0.5s", "0", "auto", "5000e", "soon"})
+    EXPECT_EQ(budgetOfComparing(budget), budget);
+}
+
 TEST(DriverOptions, WhatIsWrongIsNamed) {
   EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.placer = "mctt"; }),
               HasSubstr("unknown placer 'mctt'"));

@@ -164,6 +164,11 @@ struct MeasureBudget {
   std::optional<double> seconds;
 };
 
+/// What placing one of several plans may spend that are only compared, where
+/// \p budget is the option of that which stays: seconds are of one plan, and
+/// comparing takes no more of them than automatic placing does.
+std::string budgetOfComparing(llvm::StringRef budget);
+
 /// Reads the option `measure`.
 llvm::Expected<MeasureBudget> measureBudgetOf(const CompileOptions &options);
 

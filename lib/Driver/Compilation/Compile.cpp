@@ -118,7 +118,9 @@ llvm::Error Compilation::readModel() {
     choices.push_back(*splits);
   costs.readProfile();
   Phase phase(listener, "forming kernels");
-  for (const SplitChoice &choice : choices) {
+  for (auto [number, choice] : llvm::enumerate(choices)) {
+    if (choices.size() > 1)
+      phase(number, choices.size());
     FailureOr<std::unique_ptr<HostCompiler>> created = form(choice, *uncut);
     if (failed(created))
       return diagnosed();

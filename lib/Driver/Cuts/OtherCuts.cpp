@@ -49,8 +49,10 @@ static constexpr double kSurely = 0.05;
 
 std::optional<int64_t> Compilation::predictQuietly(HostCompiler &compiler) {
   FailureOr<int64_t> ns = failure();
+  CompileOptions options = asked;
+  options.budget = budgetOfComparing(options.budget);
   (void)quietly([&] {
-    ns = compiler.predict(target, asked);
+    ns = compiler.predict(target, options);
     return LogicalResult(ns);
   });
   return succeeded(ns) ? std::optional(*ns) : std::nullopt;
@@ -87,22 +89,9 @@ void Compilation::addLargestCut(SplitChoice choice) {
     compilers.push_back(std::move(*largest));
 }
 
-void Compilation::addOtherCuts() {
-  unsigned devices = placement::numComputing(target);
-  // The options were read before.
-  addLargestCut(llvm::cantFail(splitChoiceOf(asked, devices)));
-  if (asked.splits != "any" || devices < 2 || sharesMemory(target))
-    return;
-  Phase phase(listener, "comparing cuts");
-  std::optional<int64_t> least;
-  int64_t numFirstCut = 0;
-  std::set<std::string> seen;
-  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
-    numFirstCut = std::max(numFirstCut, numCut(compiler->splits()));
-    seen.insert(compiler->splits().cuts);
-    if (std::optional<int64_t> ns = predictQuietly(*compiler))
-      least = std::min(*ns, least.value_or(*ns));
-  }
+/// What is compared where devices share no memory, in this order.
+static std::vector<SplitChoice> otherChoices(unsigned devices,
+                                             const CompileOptions &asked) {
   SplitChoice half{
       .pieces = devices / 2, .reductions = true, .asked = asked.split};
   SplitChoice micro{.pieces = 2 * devices,
@@ -122,12 +111,34 @@ void Compilation::addOtherCuts() {
                    .restPieces = half.pieces,
                    .restSentPercent = kAllOfRest,
                    .asked = asked.split};
+  return {half, micro, overlapped, halfOverlapped, sparing, rest};
+}
+
+void Compilation::addOtherCuts() {
+  unsigned devices = placement::numComputing(target);
+  // The options were read before.
+  addLargestCut(llvm::cantFail(splitChoiceOf(asked, devices)));
+  if (asked.splits != "any" || devices < 2 || sharesMemory(target))
+    return;
+  std::vector<SplitChoice> choices = otherChoices(devices, asked);
+  Phase phase(listener, "comparing cuts");
+  size_t done = 0, total = compilers.size() + choices.size();
+  std::optional<int64_t> least;
+  int64_t numFirstCut = 0;
+  std::set<std::string> seen;
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
+    phase(done++, total);
+    numFirstCut = std::max(numFirstCut, numCut(compiler->splits()));
+    seen.insert(compiler->splits().cuts);
+    if (std::optional<int64_t> ns = predictQuietly(*compiler))
+      least = std::min(*ns, least.value_or(*ns));
+  }
   size_t operations = compilers.front()->operatorsBefore();
   // What more is in as many pieces where less is sent is no rest.
   bool mayHaveRest = false;
   std::unique_ptr<HostCompiler> best;
-  for (const SplitChoice &choice :
-       {half, micro, overlapped, halfOverlapped, sparing, rest}) {
+  for (const SplitChoice &choice : choices) {
+    phase(done++, total);
     if (choice.pieces < 2 || choice.restPieces == 1 || listener.isStopped() ||
         (choice.restPieces > 1 && !mayHaveRest) ||
         (choice.chained && operations * choice.pieces > kMostOperations))
@@ -152,6 +163,7 @@ void Compilation::addOtherCuts() {
     least = ns;
     best = std::move(*formed);
   }
+  phase(total, total);
   if (best)
     compilers.push_back(std::move(best));
 }

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 # In this order, as far as a program needs them; `measure` may come back.
-PHASES = ("import", "form", "measure", "place", "lower", "compile", "link")
+PHASES = ("import", "form", "compare", "fit", "measure", "place", "lower", "compile", "link")
 _DELAY = 1.0  # seconds before a bar is drawn
 _EVERY = 0.25  # seconds between two drawings
 

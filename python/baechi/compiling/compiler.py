@@ -33,6 +33,8 @@ _MODEL = "model.mlir"
 # The compiler's phases, by their first words, as `progress` calls them.
 _PHASES = {
     "forming": "form",
+    "comparing": "compare",
+    "fitting": "fit",
     "compiling": "compile",
     "placing": "place",
     "lowering": "lower",

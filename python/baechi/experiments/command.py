@@ -86,6 +86,14 @@ def _parser() -> argparse.ArgumentParser:
         "made is kept, and the same command goes on from there",
     )
     parser.add_argument(
+        "--ways",
+        type=_names,
+        default=[],
+        metavar="NAMES",
+        help="pieces: only these, with commas; the others' cells stay as FOLDER has them: "
+        + ", ".join(pieces.WAYS),
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="bosen with little data and two passes, as a trial"
     )
     parser.add_argument(
@@ -147,8 +155,11 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if unknown := [name for name in options.placers if name not in placers.PLACERS]:
         known = ", ".join(placers.PLACERS)
         raise ImportFailure(f"unknown placer '{unknown[0]}'; known: {known}")
+    if unknown := [name for name in options.ways if name not in pieces.WAYS]:
+        raise ImportFailure(f"unknown way '{unknown[0]}'; known: {', '.join(pieces.WAYS)}")
+    before = {}
     if options.output and (options.output / report.RESULTS).exists():
-        report.read(options.output / report.RESULTS)  # wrong ones are told before the work
+        before = report.read(options.output / report.RESULTS)  # wrong ones are told before the work
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
@@ -177,6 +188,8 @@ def _run(options: argparse.Namespace) -> list[Table]:
             progress,
             options.evaluations,
             options.seconds,
+            options.ways,
+            before if options.ways else {},
         )
         made = [_by_model(make, setting, options.output) for make in _tables(options)]
     return _published(options.output, made, machine.description)

@@ -46,6 +46,7 @@ PROPOSED = ("whole", "pieces", "half", "micro", "overlapped", "half-overlapped",
 OVERLAPPED_PERCENT = 40
 SPARING_PERCENT = 300
 REST_PERCENT = 1
+MOST_OPERATIONS = 100_000
 _TITLES = {
     "whole": "whole operators",
     "pieces": "a piece a device",
@@ -58,6 +59,9 @@ _TITLES = {
     "replicas": "replicas",
     "exact": "sums exact",
 }
+WAYS = tuple(_TITLES)
+# What a page has in place of a step, by how its cell begins.
+_WITHOUT = {"left": "left out", "none": "none"}
 
 
 def steps_in_pieces(setting: Setting) -> Table:
@@ -72,8 +76,10 @@ def steps_on_fast_links(setting: Setting) -> Table:
 
 def _table(setting: Setting, machine: Machine, name: str) -> Table:
     rows = []
+    before = setting.before.get(name)
+    known = {row["model"]: row for row in before.rows} if before else {}
     for made in inputs_of(dataclasses.replace(setting, machine=machine)):
-        rows.append(_row(setting, made, machine))
+        rows.append(_row(setting, made, machine, known.get(made.benchmark.name, {})))
     return Table(
         name,
         f"Steps in pieces on {len(machine.devices)} devices",
@@ -86,7 +92,9 @@ def _table(setting: Setting, machine: Machine, name: str) -> Table:
             "half as many) are what `splits=any` compares with whole operators; *any* is the best "
             "of these. *Sums exact*: as `splits=exact` cuts, which host devices alone "
             "execute. *Replicas*: what `replicas=4` makes. *Bound*: the speed-up at the lower "
-            "bound of the graph of *any*. "
+            "bound of the graph of *any*, *s*: the processor seconds of what it compares. *Left "
+            f"out*: micro-batches of more than {MOST_OPERATIONS:,} operations in all, which "
+            "`splits=any` does not compare. "
             "What was not made within `--seconds` is made when the command is run again."
         ],
         {
@@ -115,23 +123,30 @@ def on_a_page(tables: dict[str, Table]) -> str:
     for name, title in links.items():
         for row in tables[name].rows if name in tables else []:
             cells = [str(row.get(way) or "") for way in ways]
-            shown = [cell if cell[:1].isdigit() else "–" for cell in cells]
+            shown = [cell if cell[:1].isdigit() else _WITHOUT.get(cell[:4], "–") for cell in cells]
             lines.append(f"| {title} | `{row['model']}` | {row['single']} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 
-def _row(setting: Setting, made: Input, machine: Machine) -> dict[str, Cell]:
+def _row(
+    setting: Setting, made: Input, machine: Machine, before: dict[str, Cell]
+) -> dict[str, Cell]:
     model = made.benchmark.name
     row: dict[str, Cell] = {"model": model, "goal": GOALS[machine.name].get(model)}
     began = time.monotonic()
     single = 0.0
-    found: dict[str, dict[str, Any]] = {}
-    for way in ("single", *_TITLES):
+    for way in ("single", *WAYS):
+        if way != "single" and setting.ways and way not in setting.ways:
+            row |= {key: before[key] for key in _cells(way) if key in before}
+            continue
         if setting.seconds is not None and way != "single":
             spent = time.monotonic() - began > setting.seconds
             if spent and not _kept(made, machine, way).exists():
                 row[way] = "not made"
                 continue
+        if way == "micro" and made.operations * 2 * len(machine.devices) > MOST_OPERATIONS:
+            row[way] = "left out"
+            continue
         setting.tell(f"{model}: {_TITLES.get(way, 'one device')}")
         report = _made_once(made, machine, way)
         if "none" in report:
@@ -141,16 +156,33 @@ def _row(setting: Setting, made: Input, machine: Machine) -> dict[str, Cell]:
         if way == "single":
             single = step
         row |= {way: f"{step:.1f} ({single / step:.2f})", f"{way}_ms": step}
-        if way in PROPOSED:
-            found[way] = report
+        row |= {f"{way}_bound_ms": report["lower_bound_ns"] / 1e6, f"{way}_s": report["cpu_s"]}
     row["single"] = f"{single:.1f}"
-    if found:
-        best = min(found, key=lambda way: found[way]["makespan_ns"])
-        step = found[best]["makespan_ns"] / 1e6
-        row |= {"any": f"{step:.1f} ({single / step:.2f}), {_TITLES[best]}", "any_ms": step}
-        row["bound"] = f"{single / (found[best]['lower_bound_ns'] / 1e6):.2f}"
-        row["any_s"] = round(sum(report["cpu_s"] for report in found.values()), 1)
+    row |= _any(row, single)
+    if row.get("any") == before.get("any"):  # rows of older files have no bound of each way
+        row |= {key: before.get(key) for key in ("bound", "any_s") if row.get(key) is None}
     return row
+
+
+def _cells(way: str) -> list[str]:
+    """What a row has of a way."""
+    return [way, f"{way}_ms", f"{way}_bound_ms", f"{way}_s"]
+
+
+def _any(row: dict[str, Cell], single: float) -> dict[str, Cell]:
+    """The best of what `splits=any` compares, of that which was made."""
+    steps = {way: step for way in PROPOSED if isinstance(step := row.get(f"{way}_ms"), float)}
+    if not steps:
+        return {}
+    best = min(steps, key=lambda way: steps[way])
+    step, bound = steps[best], row.get(f"{best}_bound_ms")
+    seconds = [spent for way in steps if isinstance(spent := row.get(f"{way}_s"), float)]
+    return {
+        "any": f"{step:.1f} ({single / step:.2f}), {_TITLES[best]}",
+        "any_ms": step,
+        "bound": f"{single / bound:.2f}" if isinstance(bound, float) else None,
+        "any_s": round(sum(seconds), 1) if len(seconds) == len(steps) else None,
+    }
 
 
 def _kept(made: Input, machine: Machine, way: str) -> pathlib.Path:

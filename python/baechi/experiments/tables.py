@@ -10,7 +10,7 @@ import hashlib
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from baechi.compiling import compiler
@@ -44,6 +44,8 @@ class Setting:
     tell: Callable[[str], object]  # what is being done, before every part of it
     evaluations: int = EVALUATIONS  # for each placer that learns
     seconds: float | None = None  # for each model of `pieces`
+    ways: Sequence[str] = ()  # of `pieces`, those that are made; none: all
+    before: Mapping[str, Table] = dataclasses.field(default_factory=dict)  # has the others
 
 
 # What the grouping steps of baechi-place are switched to, one after the other.
