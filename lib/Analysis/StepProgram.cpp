@@ -201,7 +201,7 @@ private:
     if (isGpu(channel.from) || isGpu(channel.to)) {
       channel.isCarried = true;
       channel.lanes = {channel.from * int32_t(programs.size()) + channel.to};
-      message.firstSliceNs = message.copyNs;
+      message.lastSliceNs = message.copyNs;
     } else if (link && hasNetwork && isHost(channel.from) &&
                isHost(channel.to)) {
       carry(channel);
@@ -212,12 +212,11 @@ private:
 
   void cut(StepProgram::Queue::Message &message,
            const placement::Link &link) const {
-    message.firstSliceNs = message.copyNs;
+    message.lastSliceNs = message.copyNs - link.latencyNs;
     if (!result.hasExchange || !sliceBytes || message.bytes <= *sliceBytes)
       return;
     message.slices = llvm::divideCeil(message.bytes, *sliceBytes);
-    message.firstSliceNs = link.copyNs(*sliceBytes);
-    message.sliceNs = message.firstSliceNs - link.latencyNs;
+    message.sliceNs = link.copyNs(*sliceBytes) - link.latencyNs;
     message.lastSliceNs =
         link.copyNs(message.bytes - (message.slices - 1) * *sliceBytes) -
         link.latencyNs;

@@ -227,26 +227,25 @@ private:
         return false;
       const auto &info = queue.messages[seq];
       bool isFirst = slices == info.slices;
-      int64_t end = now + (isFirst      ? info.firstSliceNs
-                           : slices > 1 ? info.sliceNs
-                                        : info.lastSliceNs);
+      int64_t end = now + (slices > 1 ? info.sliceNs : info.lastSliceNs);
+      int64_t arrival = end + queue.latencyNs;
       for (int32_t lane : queue.lanes)
         freeAt[lane] = end;
       SimulatedInterval &copy = step.copies[number][seq];
-      copy = {isFirst ? now : copy.start, end};
+      copy = {isFirst ? now : copy.start, arrival};
       ready.push({end, devices.size()});
       if (slices > 1) {
         moving.push_back(
             {end, {of, urgency, offered, number, seq, slices - 1}});
         return true;
       }
-      slots[number][seq].doneAt = end;
+      slots[number][seq].doneAt = arrival;
       for (int32_t lane : queue.lanes) {
         step.links.usedNs += info.copyNs - queue.latencyNs;
         waits[lane].emplace_back(slots[number][seq].readyAt, end);
       }
-      wake(queue.from, end);
-      wake(queue.to, end);
+      wakeFor(queue.from, number, seq, arrival);
+      wakeFor(queue.to, number, seq, arrival);
       return true;
     });
   }
@@ -273,6 +272,17 @@ private:
     bool asleep = takeTurns || now - device.waitsSince > runtime::awakeNs;
     ready.push({now + (asleep ? costs.wakeNs : 0), index});
     device.waitsSince = unknown;
+  }
+
+  /// A device that waits for just this one: what arrives before must not be
+  /// waited past.
+  void wakeFor(size_t index, int32_t queue, int32_t seq, int64_t arrival) {
+    const Device &device = devices[index];
+    if (device.waitsSince == unknown)
+      return;
+    const Instruction &awaited = program.devices[index][device.next];
+    if (awaited.queue == queue && awaited.seq == seq)
+      wake(index, arrival);
   }
 
   void await(size_t index, int64_t now, const Instruction &instruction) {

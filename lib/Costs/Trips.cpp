@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trips.h"
+#include "Baechi/Costs/Trips.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -124,31 +124,49 @@ std::optional<int64_t> stepOf(scf::WhileOp loop, BlockArgument counter) {
   return std::nullopt;
 }
 
-double tripsOfWhile(scf::WhileOp loop) {
+std::optional<Turns> turnsOfWhile(scf::WhileOp loop) {
   std::optional<Limit> limit = limitOf(loop);
   if (!limit)
-    return 1;
+    return std::nullopt;
   std::optional<int64_t> step = stepOf(loop, limit->counter);
   std::optional<int64_t> first =
       constantOf(loop.getInits()[limit->counter.getArgNumber()]);
   if (!step || !first || *step == 0)
-    return 1;
+    return std::nullopt;
   double way = static_cast<double>(limit->bound) - *first;
   bool rises = limit->predicate == arith::CmpIPredicate::slt ||
                limit->predicate == arith::CmpIPredicate::sle;
   if (rises != (*step > 0)) // none, or as many as there are numbers
-    return 1;
+    return std::nullopt;
   if (limit->predicate == arith::CmpIPredicate::sle)
     way += 1;
   if (limit->predicate == arith::CmpIPredicate::sge)
     way -= 1;
-  return std::max(0.0, std::ceil(way / *step));
+  // Both are of 62 bits.
+  return Turns{int64_t(std::max(0.0, std::ceil(way / *step))), *first, *step,
+               limit->counter.getArgNumber()};
 }
 } // namespace
 
-double baechi::tripsOf(LoopLikeOpInterface loop) {
+std::optional<Turns> baechi::turnsOf(LoopLikeOpInterface loop) {
   if (auto counting = dyn_cast<scf::WhileOp>(*loop))
-    return tripsOfWhile(counting);
+    return turnsOfWhile(counting);
+  auto counting = dyn_cast<scf::ForOp>(*loop);
+  if (!counting || counting.getUnsignedCmp())
+    return std::nullopt;
+  std::optional<int64_t> first = getConstantIntValue(counting.getLowerBound()),
+                         step = getConstantIntValue(counting.getStep());
+  if (!getConstantIntValue(counting.getUpperBound()) || !first || !step ||
+      *step <= 0)
+    return std::nullopt;
+  return Turns{int64_t(tripsOf(loop)), *first, *step};
+}
+
+double baechi::tripsOf(LoopLikeOpInterface loop) {
+  if (auto counting = dyn_cast<scf::WhileOp>(*loop)) {
+    std::optional<Turns> turns = turnsOfWhile(counting);
+    return turns ? double(turns->count) : 1;
+  }
   auto lower = loop.getLoopLowerBounds(), upper = loop.getLoopUpperBounds(),
        steps = loop.getLoopSteps();
   if (!lower || !upper || !steps)

@@ -9,7 +9,7 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Costs/Roofline.h"
-#include "Trips.h"
+#include "Baechi/Costs/Trips.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -88,12 +88,40 @@ func.func @loss(%x: tensor<1xf32> {baechi.batched}) -> (tensor<1xf32>, tensor<f3
 
 // -----
 
-func.func @loop(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+func.func @branch(%x: tensor<4xf32> {baechi.batched}, %way: index) -> tensor<4xf32> {
+  %0 = scf.index_switch %way -> tensor<4xf32>
+  case 0 {
+    // expected-error@below {{is within a branch, which one device computes: exchange values outside of it}}
+    %next = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  }
+  default {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @turns_of_data(%x: tensor<4xf32> {baechi.batched}, %turns: index) -> tensor<4xf32> {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
-  %nine = arith.constant 9 : index
-  %0 = scf.for %i = %zero to %nine step %one iter_args(%sum = %x) -> tensor<4xf32> {
-    // expected-error@below {{is within a loop or a branch, which one device computes: exchange values outside of it}}
+  // expected-error@below {{is a loop in which replicas exchange values, and how many turns it has is not known: let it count from one constant to another, or exchange values outside of it}}
+  %0 = scf.for %i = %zero to %turns step %one iter_args(%sum = %x) -> tensor<4xf32> {
+    %next = "stablehlo.collective_permute"(%sum) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @too_many_turns(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %turns = arith.constant 5000 : index
+  // expected-error@below {{is a loop in which replicas exchange values, which is written turn by turn: its 5000 turns of 4 operators of all replicas are more than 16384 of a step: exchange values after it, or let a step do fewer turns}}
+  %0 = scf.for %i = %zero to %turns step %one iter_args(%sum = %x) -> tensor<4xf32> {
     %next = "stablehlo.collective_permute"(%sum) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
     scf.yield %next : tensor<4xf32>
   }

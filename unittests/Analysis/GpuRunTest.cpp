@@ -94,7 +94,7 @@ TEST(GpuRun, MessagesOfAStepRunBesideIt) {
   StepProgram program;
   program.devices.resize(2);
   program.queues = {{0, 1, {{4096, 40}}, /*isCarried=*/true, {1}}};
-  program.queues[0].messages[0].firstSliceNs = 40;
+  program.queues[0].messages[0].lastSliceNs = 40;
   append(program, 0, {100, half, {writes(0)}});
   append(program, 0, {80, half, {writes(1)}});
   append(program, 0, Kind::Send);

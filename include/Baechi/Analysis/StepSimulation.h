@@ -67,10 +67,9 @@ struct StepProgram {
       /// Of an exchange: earlier steps' go first, and of a step smaller ones.
       int step = 0;
       int64_t priority = 0;
-      /// On a simulated link: slices that are moved one by one, and what the
-      /// first, which has the latency, the last and those between take.
+      /// On a simulated link: slices that are moved one by one, and how long
+      /// the last one and the others have its lanes.
       int64_t slices = 1;
-      int64_t firstSliceNs = 0;
       int64_t sliceNs = 0;
       int64_t lastSliceNs = 0;
     };
@@ -80,7 +79,9 @@ struct StepProgram {
     /// before others.
     bool isCarried = false;
     std::vector<int32_t> lanes = {};
-    int64_t latencyNs = 0; ///< of the simulated link, of each message
+    /// Of the simulated link: so long after its bytes a message arrives, and
+    /// others move.
+    int64_t latencyNs = 0;
   };
   std::vector<std::vector<Instruction>> devices;
   /// A device each: it only holds and copies.

@@ -49,9 +49,8 @@ struct DeviceRecord {
 struct LaneRecord {
   /// What the bytes that it moved take at its bandwidth.
   int64_t usedNs = 0;
-  /// While a message that takes it was ready and had not arrived: beside its
-  /// bytes' time, latencies, other lanes that it takes, and the machine's
-  /// delays.
+  /// While a message that takes it was ready and its bytes had not moved:
+  /// beside these, other lanes that it takes, and the machine's delays.
   int64_t waitedNs = 0;
 };
 

@@ -8,6 +8,7 @@
 #ifndef BAECHI_LIB_TRANSFORMS_SPLIT_COLLECTIVES_H
 #define BAECHI_LIB_TRANSFORMS_SPLIT_COLLECTIVES_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
 namespace baechi::split {
@@ -20,6 +21,13 @@ namespace baechi::split {
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 exchange(mlir::OpBuilder &builder, mlir::Operation *op, unsigned number,
          llvm::ArrayRef<mlir::Value> operands);
+
+/// Whether \p around is of StableHLO, or has such an operation in it.
+bool hasStableHlo(mlir::Operation *around);
+
+/// Writes loops of \p step in which replicas exchange values turn by turn;
+/// emits an error where their turns are not known or too many.
+mlir::LogicalResult writeTurnByTurn(mlir::func::FuncOp step, int64_t replicas);
 
 /// How many replicas the groups of \p op name; 0 where it has none.
 int64_t replicasNamedBy(mlir::Operation *op);

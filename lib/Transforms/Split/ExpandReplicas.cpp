@@ -40,7 +40,7 @@ static bool isNumber(Operation *op) {
          op->getName().getStringRef() == "stablehlo.replica_id";
 }
 
-static bool hasStableHlo(Operation *around) {
+bool split::hasStableHlo(Operation *around) {
   return around
       ->walk([](Operation *op) {
         return isOfStableHlo(op) ? WalkResult::interrupt()
@@ -218,8 +218,8 @@ private:
     });
     if (within)
       return within->emitOpError(
-          "is within a loop or a branch, which one device computes: exchange "
-          "values outside of it");
+          "is within a branch, which one device computes: exchange values "
+          "outside of it");
     cloneForEach(op);
     return success();
   }
@@ -365,7 +365,8 @@ struct ExpandReplicas
           << processes->count;
       return signalPassFailure();
     }
-    if (failed(Expander(*step, *processes).run()))
+    if (failed(writeTurnByTurn(*step, processes->count)) ||
+        failed(Expander(*step, *processes).run()))
       signalPassFailure();
   }
 

@@ -20,9 +20,11 @@ def ExpandReplicas : Pass<"baechi-expand-replicas", "::mlir::ModuleOp"> {
     leaves collectives; they are in MLIR's generic form
     (`--mlir-print-op-generic`). Known are `all_reduce`,
     `all_gather`, `reduce_scatter`, `all_to_all`, `collective_permute`,
-    `replica_id` and `partition_id`, with groups; another, and one in a loop or a
-    branch, is an error. Sums are of pairs of neighbours, in the order of the
-    groups.
+    `replica_id` and `partition_id`, with groups; another, and one in a branch, is
+    an error. A loop with one in it is written turn by turn, where it counts from
+    one constant to another and the loops of a step make at most 16,384 operators
+    of all replicas; else it is an error. Sums are of pairs of neighbours, in the
+    order of the groups.
 
     Arguments of which each replica has its own part are marked
     (`baechi.batched`): the step of all has the parts one after the other, along
