@@ -119,7 +119,9 @@ struct Place : public baechi::impl::PlaceBase<Place> {
         explains ? placement::place(problem, options)
                  : placement::placeBriefly(problem, options);
     if (!result.placement) {
-      emitError(step->getLoc()) << result.error;
+      Operation *about =
+          result.errorOp < 0 ? nullptr : graph->operation(result.errorOp);
+      emitError(about ? about->getLoc() : step->getLoc()) << result.error;
       return signalPassFailure();
     }
     for (const std::string &note : result.notes)
