@@ -234,7 +234,7 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
   if (!mayRewrite)
     options.fitMemory = "never";
   PlanWatch watch{stopped};
-  watch.explains = false;
+  watch.explains = watch.isLast = false;
   // What fits as it is may be what is executed (plan).
   watch.onlyCompares = mayRewrite;
   populatePlacing(manager, options, &found.report, std::move(watch));
@@ -263,7 +263,8 @@ std::string HostCompiler::placingAs(MLIRContext *context,
 FailureOr<CompiledProgram> HostCompiler::plan(const placement::Machine &machine,
                                               const CompileOptions &options,
                                               StringRef prefix,
-                                              OwningOpRef<ModuleOp> &code) {
+                                              OwningOpRef<ModuleOp> &code,
+                                              bool isLast) {
   bool anyCuda = llvm::any_of(machine.devices, isCuda);
   beginPhase("placing");
   Stopwatch watch;
@@ -287,9 +288,11 @@ FailureOr<CompiledProgram> HostCompiler::plan(const placement::Machine &machine,
     PassManager plan(context);
     populatePlacing(
         plan, placing, &planned,
-        {stopped, [this](StringRef what, size_t done, size_t total) {
-           beginPhase(what, done, total);
-         }});
+        {.stopped = stopped,
+         .progress = [this](StringRef what, size_t done,
+                            size_t total) { beginPhase(what, done, total); },
+         .isLast = isLast,
+         .leftOut = &leftOut});
     if (failed(plan.run(*placed)))
       return failure();
   }
@@ -367,9 +370,11 @@ LogicalResult HostCompiler::addCode(const placement::Machine &machine,
 
 FailureOr<CompiledProgram>
 HostCompiler::compile(const placement::Machine &machine,
-                      const CompileOptions &options, StringRef prefix) {
+                      const CompileOptions &options, StringRef prefix,
+                      bool isLast) {
   OwningOpRef<ModuleOp> code;
-  FailureOr<CompiledProgram> program = plan(machine, options, prefix, code);
+  FailureOr<CompiledProgram> program =
+      plan(machine, options, prefix, code, isLast);
   if (failed(program) || failed(addCode(machine, *code, *program)))
     return failure();
   return program;

@@ -244,6 +244,10 @@ std::string toFitSweepOptions(const Settings &s, const Graph &graph,
       return "--sums: " + error;
     options.sums.insert(options.sums.end(), found.begin(), found.end());
   }
+  // Patterns may name the same.
+  std::sort(options.sums.begin(), options.sums.end());
+  options.sums.erase(std::unique(options.sums.begin(), options.sums.end()),
+                     options.sums.end());
   options.place = place;
   return "";
 }

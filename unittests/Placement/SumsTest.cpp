@@ -18,6 +18,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 using namespace baechi::placement;
 using namespace baechi::placement::test;
@@ -132,6 +133,52 @@ TEST(Sums, KeepWhatBelongsToThem) {
   // Sums of two are additions already.
   Graph two = recurrence(2, MiB).graph;
   EXPECT_EQ(withSumsInTurn(two, std::vector{5}).ops.size(), two.ops.size());
+}
+
+TEST(Sums, TakeNoNameThatThereIs) {
+  // Two sums, of which one is named as additions of the other would be.
+  for (const std::string &other : {"x", "sum#1", "sum#2", "sum#"}) {
+    Graph graph = recurrence(4, MiB).graph;
+    graph.ops[2].name = other;
+    graph.ops.push_back(makeOp(other == "sum#" ? "late" : "sum#", 1000, {MiB}));
+    auto second = static_cast<int32_t>(graph.ops.size()) - 1;
+    for (int32_t term : {2, 4, 6, 8})
+      graph.edges.push_back({term, 0, second});
+    graph.ops[2].resident = 0;
+    Graph written = withSumsInTurn(graph, std::vector{9, second});
+    EXPECT_EQ(written.ops.size(), graph.ops.size() + 4);
+    std::set<std::string> names;
+    for (const Operator &op : written.ops)
+      EXPECT_TRUE(names.insert(op.name).second) << op.name;
+    for (const Operator &op : graph.ops)
+      EXPECT_TRUE(names.count(op.name)) << op.name;
+  }
+}
+
+TEST(Sums, OfTwoAreTold) {
+  Problem problem = recurrence(3, MiB);
+  Graph &graph = problem.graph;
+  graph.ops.push_back(makeOp("both", 1000, {MiB}));
+  auto both = static_cast<int32_t>(graph.ops.size()) - 1;
+  graph.edges.push_back({2, 0, both});
+  graph.edges.push_back({4, 0, both});
+  graph.ops.back().result = true;
+  EXPECT_EQ(sumsOfTwo(graph, std::vector{7, both}), std::vector{both});
+  FitSweepOptions options;
+  options.memory.push_back({SweepMemory::Kind::Share, 100});
+  options.sums = {both};
+  EXPECT_EQ(fitSweep(problem, options).error,
+            "no sum of more than two tensors is named, as it takes to do sums "
+            "in turn: 'both' reads two or fewer");
+  options.sums = {7, both};
+  FitSweep sweep = fitSweep(problem, options);
+  EXPECT_EQ(sweep.error, "");
+  ASSERT_EQ(sweep.notes.size(), 1u);
+  EXPECT_EQ(sweep.notes[0],
+            "of the 2 operators that are to be done in turn 1 read two tensors "
+            "or fewer, as 'both', and stay as they are");
+  options.sums = {7};
+  EXPECT_TRUE(fitSweep(problem, options).notes.empty());
 }
 
 TEST(Sums, OthersAreTold) {

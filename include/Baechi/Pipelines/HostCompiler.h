@@ -101,16 +101,22 @@ public:
 
   /// Places as \p options ask, partitions, plans and compiles for \p machine,
   /// whatever theirs is. \p prefix begins the program's symbols; a compiler
-  /// takes each only once.
+  /// takes each only once. \p isLast: where it does not fit, nothing else is
+  /// tried; else limits may be left out that would fit.
   mlir::FailureOr<CompiledProgram> compile(const placement::Machine &machine,
                                            const CompileOptions &options,
-                                           llvm::StringRef prefix);
+                                           llvm::StringRef prefix,
+                                           bool isLast = true);
   /// The same without the kernels' code: \p code is what calls it, of which
   /// addCode() makes the program's. So of several plans only those that run
   /// have code.
-  mlir::FailureOr<CompiledProgram>
-  plan(const placement::Machine &machine, const CompileOptions &options,
-       llvm::StringRef prefix, mlir::OwningOpRef<mlir::ModuleOp> &code);
+  mlir::FailureOr<CompiledProgram> plan(const placement::Machine &machine,
+                                        const CompileOptions &options,
+                                        llvm::StringRef prefix,
+                                        mlir::OwningOpRef<mlir::ModuleOp> &code,
+                                        bool isLast = true);
+  /// Of the last program that did not fit: whether limits were left out.
+  bool hasLeftOut() const { return leftOut; }
   mlir::LogicalResult addCode(const placement::Machine &machine,
                               mlir::ModuleOp code, CompiledProgram &program);
 
@@ -179,6 +185,7 @@ private:
   std::optional<CudaNeeds> cudaNeeds;
   llvm::DenseSet<mlir::Operation *> begunKernels;
   bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
+  bool leftOut = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;
   SplitReport splitReport;

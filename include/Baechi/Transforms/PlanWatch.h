@@ -24,6 +24,11 @@ struct PlanWatch {
   /// What is planned is compared with other plans, and not executed: memory is
   /// packed until it fits, and no longer.
   bool onlyCompares = false;
+  /// Where nothing is found nothing else is tried: limits that are left out
+  /// elsewhere are looked at, too.
+  bool isLast = true;
+  /// Where there is no plan: becomes whether such limits were left out.
+  bool *leftOut = nullptr;
 };
 
 /// --baechi-place-and-plan that also fills in \p report, unless it is null, and

@@ -242,9 +242,11 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
       program = compileOrCut(setArguments);
     else
       (void)quietly([&] {
-        program = mayTry() ? hostCompiler->compile(target, asked, "baechi")
+        program = mayTry() ? hostCompiler->compile(target, asked, "baechi",
+                                                   /*isLast=*/false)
                            : hostCompiler->plan(target, asked, "baechi",
-                                                candidates[number].code);
+                                                candidates[number].code,
+                                                /*isLast=*/false);
         return LogicalResult(program);
       });
     endPhases();

@@ -194,7 +194,7 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
   if (error)
     llvm::consumeError(std::move(error));
   else
-    program = hostCompiler->compile(target, asked, "baechi");
+    program = hostCompiler->compile(target, asked, "baechi", /*isLast=*/false);
   if (succeeded(program) && keepsBits && !fitting.unproven.empty()) {
     llvm::Expected<std::string> difference =
         differenceFromWhole(*compilers.front(), *program, setArguments);

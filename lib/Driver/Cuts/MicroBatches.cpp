@@ -103,28 +103,33 @@ FailureOr<CompiledProgram>
 Compilation::compileOrCut(SetArguments setArguments) {
   std::vector<Diagnostic> said;
   FailureOr<CompiledProgram> program = failure();
-  {
+  auto error = said.end();
+  auto compileWhole = [&](bool isLast) {
+    said.clear();
     ScopedDiagnosticHandler keep(source->context(),
                                  [&](Diagnostic &diagnostic) {
                                    said.push_back(std::move(diagnostic));
                                    return success();
                                  });
-    program = hostCompiler->compile(target, asked, "baechi");
-  }
-  auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
-    return diagnostic.getSeverity() == DiagnosticSeverity::Error;
-  });
+    program = hostCompiler->compile(target, asked, "baechi", isLast);
+    error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    });
+  };
+  bool isTight = isMemoryTight(*hostCompiler),
+       mayCut = isTight && mayCutToFit();
+  compileWhole(/*isLast=*/!mayCut);
   std::string why;
-  if (failed(program) && error != said.end() && isMemoryTight(*hostCompiler) &&
-      mayCutToFit()) {
+  if (failed(program) && error != said.end() && mayCut) {
     endPhases();
     FailureOr<CompiledProgram> cut = cutToFit(setArguments, why);
     if (succeeded(cut))
       return cut;
-    if (!why.empty())
+    if (hostCompiler->hasLeftOut() && !listener.isStopped())
+      compileWhole(/*isLast=*/true);
+    if (failed(program) && error != said.end() && !why.empty())
       *error << "\n" << why;
-  } else if (failed(program) && error != said.end() &&
-             isMemoryTight(*hostCompiler)) {
+  } else if (failed(program) && error != said.end() && isTight) {
     unsigned above = 1, pieces = 0;
     if (StringRef text = asked.splits; text.consume_front("micro:"))
       (void)text.getAsInteger(10, above);

@@ -63,7 +63,7 @@ std::string mend(const Problem &problem, const Model &model,
     Model larger = model;
     larger.machine = &machine;
     Assignment device = closest;
-    bool fits = proveInfeasible(problem, larger).empty() &&
+    bool fits = proveInfeasible(problem, larger).why.empty() &&
                 repair(larger, device, effort);
     (fits ? *enough : tooLittle) = middle;
   }

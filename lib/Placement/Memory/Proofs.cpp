@@ -28,15 +28,16 @@ using Wide = __int128;
 class Prover {
 public:
   Prover(const Problem &problem, const Model &model);
-  std::string run();
+  Infeasible run();
 
 private:
   /// Devices, a flag each.
   using DeviceSet = std::vector<uint8_t>;
 
   std::string largestUnit() const;
-  std::string largestMoment();
-  std::string leastOrder() const;
+  Infeasible largestMoment();
+  Infeasible leastOrder() const;
+  std::string heldWhile(const std::string &names, Wide bytes) const;
   std::string packing(const std::vector<int64_t> &items,
                       const std::string &when) const;
   std::vector<DeviceSet> confinements(const std::vector<int64_t> &items,
@@ -273,46 +274,54 @@ std::vector<int32_t> Prover::moments() const {
   return chosen;
 }
 
+/// Whatever runs when, all devices together hold \p bytes then.
+std::string Prover::heldWhile(const std::string &names, Wide bytes) const {
+  return fmt::format("while {} runs, {} must be held, whatever the order of "
+                     "the operators: what it reads, makes and works in, what "
+                     "is resident, and what was made before and is needed "
+                     "later; {} {}",
+                     names, sizeText(bytes, " bytes"),
+                     model.numDevices > 1 ? "all devices together have"
+                                          : "the device has",
+                     sizeText(room));
+}
+
 /// On one device every order can be looked at.
-std::string Prover::leastOrder() const {
+Infeasible Prover::leastOrder() const {
   constexpr int32_t many = 50'000;
   if (model.numDevices != 1 || model.numNodes > many)
-    return "";
+    return {};
   OrderFloor floor = orderFloor(model, leanOrders(model).front(), floorEffort);
   if (floor.nodes.empty() || floor.bytes <= room)
-    return "";
+    return {};
   std::string names;
   for (int32_t i : floor.nodes)
     names += (names.empty() ? "" : " or ") + nodeName(problem, i);
-  return fmt::format(
-      "in any order {} are alive while {} runs, the memory is {}",
-      sizeText(floor.bytes, " bytes"), names, sizeText(room));
+  return {heldWhile(names, floor.bytes), floor.nodes.front()};
 }
 
-std::string Prover::largestMoment() {
+Infeasible Prover::largestMoment() {
   side.resize(model.numNodes);
   const std::vector<int32_t> chosen = moments();
   for (int32_t i : chosen) {
     reach(i);
     if (int64_t most = largestFor(model.unit[i]), bytes = onDevice(i);
         bytes > most)
-      return fmt::format("{} needs {} at once (its operands, results and "
-                         "scratch, and what its group holds then), the largest "
-                         "device it may use has {}",
-                         nodeName(problem, i), sizeText(bytes, " bytes"),
-                         sizeText(most));
+      return {fmt::format("{} needs {} at once (its operands, results and "
+                          "scratch, and what its group holds then), the "
+                          "largest device it may use has {}",
+                          nodeName(problem, i), sizeText(bytes, " bytes"),
+                          sizeText(most)),
+              i};
     if (Wide bytes = onAllDevices(i); bytes > room)
-      return fmt::format("in any order {} are alive while {} runs, the "
-                         "memories of all devices are {}",
-                         sizeText(bytes, " bytes"), nodeName(problem, i),
-                         sizeText(room));
+      return {heldWhile(nodeName(problem, i), bytes), i};
     if (std::string proof =
             packing(onTheirDevices(i),
                     fmt::format("while {} runs, ", nodeName(problem, i)));
         !proof.empty())
-      return proof;
+      return {std::move(proof), i};
   }
-  return chosen.empty() ? "" : leastOrder();
+  return chosen.empty() ? Infeasible() : leastOrder();
 }
 
 /// Sets of devices that some units are confined to, by what they can run on and
@@ -406,21 +415,21 @@ std::string Prover::packing(const std::vector<int64_t> &items,
   return "";
 }
 
-std::string Prover::run() {
+Infeasible Prover::run() {
   if (residentBytes > room)
-    return fmt::format("the resident bytes of all operators are {}, the "
-                       "memories of all devices {}",
-                       sizeText(residentBytes), sizeText(room));
+    return {fmt::format("the resident bytes of all operators are {}, the "
+                        "memories of all devices {}",
+                        sizeText(residentBytes), sizeText(room))};
   if (std::string proof = largestUnit(); !proof.empty())
-    return proof;
+    return {std::move(proof)};
   if (std::string proof = packing(unitBytes, ""); !proof.empty())
-    return proof;
+    return {std::move(proof)};
   return largestMoment();
 }
 
 } // namespace
 
-std::string baechi::placement::memory::proveInfeasible(const Problem &problem,
-                                                       const Model &model) {
-  return model.numNodes > 0 ? Prover(problem, model).run() : "";
+Infeasible baechi::placement::memory::proveInfeasible(const Problem &problem,
+                                                      const Model &model) {
+  return model.numNodes > 0 ? Prover(problem, model).run() : Infeasible();
 }

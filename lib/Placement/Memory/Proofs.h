@@ -20,13 +20,20 @@
 
 namespace baechi::placement::memory {
 
-/// A reason why no placement at all can fit; empty when none was found. It
-/// counts, in this order: what a unit holds for good; that and what an operator
-/// and its unit hold while the operator runs; what is alive then on all devices
+/// Why no placement at all can fit.
+struct Infeasible {
+  std::string why = {}; ///< empty: nothing is proven
+  /// The operator that it is about; -1: about none alone.
+  int32_t op = -1;
+};
+
+/// A reason why no placement at all can fit, if one was found. It counts, in
+/// this order: what a unit holds for good; that and what an operator and its
+/// unit hold while the operator runs; what is alive then on all devices
 /// together; how all this goes into the devices that may hold it, as a whole
 /// and in pieces. O(nodes + edges) for memories that are ample, else bounded by
 /// a constant number of such passes.
-std::string proveInfeasible(const Problem &problem, const Model &model);
+Infeasible proveInfeasible(const Problem &problem, const Model &model);
 
 } // namespace baechi::placement::memory
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 using namespace baechi::placement;
 
@@ -21,6 +22,23 @@ static std::vector<uint8_t> areAmong(const Graph &graph,
   for (int32_t op : ops)
     among[op] = 1;
   return among;
+}
+
+/// Per operator: how many tensors it reads.
+static std::vector<int32_t> readsOf(const Graph &graph) {
+  std::vector<int32_t> reads(graph.ops.size(), 0);
+  for (const Edge &edge : graph.edges)
+    reads[edge.to] += edge.output >= 0;
+  return reads;
+}
+
+std::vector<int32_t>
+baechi::placement::sumsOfTwo(const Graph &graph,
+                             std::span<const int32_t> sums) {
+  std::vector<int32_t> reads = readsOf(graph), few;
+  std::copy_if(sums.begin(), sums.end(), std::back_inserter(few),
+               [&](int32_t op) { return reads[op] <= 2; });
+  return few;
 }
 
 std::string baechi::placement::whyNoSums(const Graph &graph,
@@ -48,6 +66,21 @@ std::string baechi::placement::whyNoSums(const Graph &graph,
   return "";
 }
 
+/// What stands between a sum's name and an addition's number, so that none of
+/// \p additions has one of these names.
+static std::string markFor(const std::set<std::string> &names,
+                           const std::string &name, int32_t additions) {
+  std::string mark = "#";
+  for (int32_t k = 1; k < additions;)
+    if (names.contains(name + mark + std::to_string(k))) {
+      mark += "#";
+      k = 1;
+    } else {
+      ++k;
+    }
+  return mark;
+}
+
 /// What one of the additions takes of \p ns, a sum's of \p operands: it reads
 /// two tensors and writes one, the sum reads all and writes one.
 static int64_t timeOfOne(int64_t ns, int64_t operands) {
@@ -61,15 +94,17 @@ Graph baechi::placement::withSumsInTurn(const Graph &graph,
                                         std::span<const int32_t> sums) {
   auto count = static_cast<int32_t>(graph.ops.size());
   std::vector<uint8_t> isSum = areAmong(graph, sums);
-  std::vector<int32_t> reads(count, 0);
-  for (const Edge &edge : graph.edges)
-    reads[edge.to] += edge.output >= 0;
+  std::vector<int32_t> reads = readsOf(graph);
+  std::set<std::string> names;
+  for (const Operator &op : graph.ops)
+    names.insert(op.name);
   // The first of an operator's additions, and the last, which has its name.
   std::vector<int32_t> first, last;
   Graph written;
   for (int32_t op = 0; op < count; ++op) {
     const Operator &own = graph.ops[op];
     int32_t additions = isSum[op] && reads[op] > 2 ? reads[op] - 1 : 1;
+    std::string mark = markFor(names, own.name, additions);
     first.push_back(static_cast<int32_t>(written.ops.size()));
     for (int32_t k = 1; k <= additions; ++k) {
       written.ops.push_back(own);
@@ -80,7 +115,8 @@ Graph baechi::placement::withSumsInTurn(const Graph &graph,
         ns = timeOfOne(ns, reads[op]);
       if (k == additions)
         break;
-      addition.name += "#" + std::to_string(k);
+      addition.name += mark + std::to_string(k);
+      names.insert(addition.name);
       addition.outputs = {Output(own.outputs.front().bytes)};
       addition.result = false;
       addition.exchange = 0;

@@ -244,9 +244,10 @@ bool Session::open() {
     result.lowerBoundName = "no operators";
     return false;
   }
-  if (std::string proof = memory::proveInfeasible(problem, model);
-      !proof.empty()) {
-    result.error = "no placement can fit the memories: " + proof;
+  if (memory::Infeasible proof = memory::proveInfeasible(problem, model);
+      !proof.why.empty()) {
+    result.error = "no placement can fit the memories: " + proof.why;
+    result.errorOp = proof.op;
     if (explains) {
       Assignment closest;
       memory::packUnits(model, closest);

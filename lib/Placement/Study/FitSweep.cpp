@@ -334,6 +334,11 @@ FitWay FitSweeper::bestOfSmall(const FitWay &known, int64_t limit) {
 
 /// The same memories for the graph whose sums are done one after the other.
 void FitSweeper::sumInTurn() {
+  if (std::vector<int32_t> few = sumsOfTwo(graph, options.sums); !few.empty())
+    result.notes.push_back(fmt::format(
+        "of the {} operators that are to be done in turn {} read two tensors "
+        "or fewer, as '{}', and stay as they are",
+        options.sums.size(), few.size(), graph.ops[few.front()].name));
   Problem written{withSumsInTurn(graph, options.sums), given.machine};
   FitSweepOptions again;
   again.place = options.place;
@@ -404,6 +409,12 @@ FitSweep baechi::placement::fitSweep(const Problem &problem,
     return failed;
   }
   failed.error = whyNoSums(problem.graph, options.sums);
+  if (failed.error.empty() && !options.sums.empty() &&
+      sumsOfTwo(problem.graph, options.sums).size() == options.sums.size())
+    failed.error = fmt::format(
+        "no sum of more than two tensors is named, as it takes to do sums in "
+        "turn: '{}' reads two or fewer",
+        problem.graph.ops[options.sums.front()].name);
   if (!failed.error.empty())
     return failed;
   try {

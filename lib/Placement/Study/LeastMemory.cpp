@@ -53,7 +53,7 @@ int64_t Bisection::proven(int64_t enough) {
     int64_t middle = least + (most - least) / 2;
     for (int32_t d = 0; d < devices; ++d)
       problem.machine.devices[d].memory = middle;
-    if (memory::proveInfeasible(problem, model).empty())
+    if (memory::proveInfeasible(problem, model).why.empty())
       most = middle;
     else
       least = middle + 1;

@@ -119,7 +119,11 @@ struct Place : public baechi::impl::PlaceBase<Place> {
         explains ? placement::place(problem, options)
                  : placement::placeBriefly(problem, options);
     if (!result.placement) {
-      emitError(step->getLoc()) << result.error;
+      // A name alone is in the error's text.
+      Operation *about =
+          result.errorOp < 0 ? nullptr : graph->operation(result.errorOp);
+      bool isInFile = about && isa<FileLineColLoc>(about->getLoc());
+      emitError(isInFile ? about->getLoc() : step->getLoc()) << result.error;
       return signalPassFailure();
     }
     for (const std::string &note : result.notes)

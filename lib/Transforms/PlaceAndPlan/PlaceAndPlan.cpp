@@ -86,8 +86,11 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
     if (failed(planned) && fitMemory != "never" && !planner.isStopped())
       planned = fitting.fit(untouched, said);
     planner.tell(said);
-    if (failed(planned))
+    if (failed(planned)) {
+      if (watch.leftOut)
+        *watch.leftOut = planner.hasLeftOut();
       return signalPassFailure();
+    }
     if (!asked && !fitting.isSpilled)
       found.givenUp = giveUp(planner, *untouched, found);
     if (report)

@@ -22,6 +22,7 @@ public:
       : shown(machine), areMany(placement::numComputing(machine) > 1) {
     for (const placement::Device &device : machine.devices)
       tooHigh.push_back(device.memory);
+    tooLow.assign(tooHigh.size(), 0);
   }
 
   const placement::Machine &machine() const { return shown; }
@@ -38,10 +39,14 @@ public:
         continue;
       int64_t beyond = arena.bytes - std::max<int64_t>(arena.promised, 1);
       tooHigh[&device - shown.devices.data()] = device.memory;
-      device.memory = std::max<int64_t>(
-          1,
+      int64_t &low = tooLow[&device - shown.devices.data()];
+      int64_t lowered =
           std::min(device.memory - (arena.bytes - arena.limit),
-                   arena.promised > 0 ? arena.limit - beyond : device.memory));
+                   arena.promised > 0 ? arena.limit - beyond : device.memory);
+      // Nothing was found there.
+      if (low > 0 && lowered <= low)
+        lowered = low + (device.memory - low) / 2;
+      device.memory = std::max<int64_t>(1, lowered);
       smallest = std::min(smallest, static_cast<double>(device.memory) /
                                         static_cast<double>(arena.limit));
       exceeded = true;
@@ -65,17 +70,27 @@ public:
   }
 
   /// No placement meets these limits: half of the way back to the last ones.
-  /// False when there is nothing in between, or on several devices so little
-  /// that what is moved to keep one limit is more.
+  /// False when there is nothing in between.
   bool raise() {
     bool raised = false;
-    for (auto [device, high] : llvm::zip(shown.devices, tooHigh)) {
+    for (auto [device, high, low] : llvm::zip(shown.devices, tooHigh, tooLow)) {
       int64_t between = high - device.memory;
-      int64_t middle = device.memory + between / 2;
-      raised |= between > (areMany ? high / fewOf : 1);
-      device.memory = middle;
+      raised |= between > 1;
+      low = device.memory;
+      device.memory += between / 2;
     }
     return raised;
+  }
+
+  /// Whether on several devices so little is between these limits and higher
+  /// ones that what is moved to keep one is mostly more.
+  bool areClose() const {
+    return areMany &&
+           llvm::all_of(llvm::zip(shown.devices, tooHigh),
+                        [](const auto &pair) {
+                          auto &[device, high] = pair;
+                          return high - device.memory <= high / fewOf;
+                        });
   }
 
 private:
@@ -84,6 +99,8 @@ private:
   bool areMany; ///< devices that compute
   /// A plan for these exceeded its limit; the true limits at first.
   std::vector<int64_t> tooHigh;
+  /// Nothing was placed within these; 0: no such limit is known.
+  std::vector<int64_t> tooLow;
 };
 
 } // namespace baechi

@@ -34,6 +34,9 @@ static constexpr int attemptsApart = 3;
 /// So often the whole budget goes into a placement whose plan may not fit. Then
 /// the placer alone says with which limits a plan does.
 static constexpr int attemptsSearched = 2;
+/// So many more are made in all before a refusal, where several devices
+/// compute: limits close to ones that are too high, too.
+static constexpr int attemptsBeforeRefusal = 24;
 /// Where the placer finds nothing after more attempts, nobody hears of it.
 static constexpr int attemptsTold = 2;
 
@@ -77,7 +80,9 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
       return stop(impossible, found);
     }
     bool again;
+    bool isLate = found.attempts >= mostAttempts;
     if (failed(placed)) {
+      isLate |= limits.areClose();
       again = limits.raise();
     } else {
       std::vector<Diagnostic> refusal;
@@ -103,7 +108,9 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
       again = limits.lower(arenas, found.attempts >= attemptsApart);
       remarkPlacedAgain(module.getLoc(), arenas, limits.machine());
     }
-    if (!again || found.attempts == mostAttempts) {
+    if (isLate && again)
+      again = mayTryMore();
+    if (!again) {
       if (leanestRefusal.empty())
         return stop(firstRefusal, found);
       refuseBeyond(leanestRefusal, takenOver());
@@ -111,6 +118,14 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
     }
     replaceBody(untouched);
   }
+}
+
+/// Counts an attempt beyond those that every plan has.
+bool StepPlanner::mayTryMore() {
+  if (placement::numComputing(machine) < 2)
+    return false;
+  leftOut |= !watch.isLast;
+  return watch.isLast && numMore++ < attemptsBeforeRefusal;
 }
 
 /// The module is planned by the placer alone for \p limits: replaces the plan

@@ -100,6 +100,9 @@ public:
   std::optional<int64_t> predictedNs(const StepProgram &step) const;
 
   void replaceBody(mlir::ModuleOp by);
+  /// Whether limits were left out that are tried where nothing else is
+  /// (PlanWatch::isLast).
+  bool hasLeftOut() const { return leftOut; }
   bool isStopped() const { return watch.stopped && watch.stopped(); }
   /// Whether someone reads why there is no plan.
   bool explains() const { return watch.explains; }
@@ -123,6 +126,7 @@ private:
                     mlir::ModuleOp untouched, Said &said, Said &saidOfPlan,
                     PlaceAndPlanReport &found);
   void use(PlannedAlone &known, Said &said, PlaceAndPlanReport &tried);
+  bool mayTryMore();
   bool searches() const;
   llvm::LogicalResult placeRewritten(mlir::ModuleOp rewritten,
                                      std::string effort, Said &said,
@@ -141,6 +145,8 @@ private:
   Runner run;
   PlanWatch watch;
   bool onlyCompares; ///< what is planned is not what is executed
+  bool leftOut = false;
+  int numMore = 0; ///< attempts before a refusal
 };
 
 } // namespace baechi

@@ -20,6 +20,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace baechi::placement {
 
@@ -27,10 +28,16 @@ namespace baechi::placement {
 /// may be.
 std::string whyNoSums(const Graph &graph, std::span<const int32_t> sums);
 
+/// Those of \p sums that read two tensors or fewer: nothing of them waits for
+/// something else to be added up.
+std::vector<int32_t> sumsOfTwo(const Graph &graph,
+                               std::span<const int32_t> sums);
+
 /// The graph with each of \p sums, of which whyNoSums() says nothing, as
 /// additions of two in the order of its edges: NAME#1 to NAME#k-2, and NAME,
-/// which has its place. The time is that of the bytes that are read and
-/// written, as the sum's is. Sums of two stay as they are.
+/// which has its place; with more of # where the graph has one of these names.
+/// The time is that of the bytes that are read and written, as the sum's is.
+/// Sums of two stay as they are.
 Graph withSumsInTurn(const Graph &graph, std::span<const int32_t> sums);
 
 } // namespace baechi::placement

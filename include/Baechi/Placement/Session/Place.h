@@ -59,6 +59,8 @@ struct PlaceResult {
   /// A diagnostic: what was needed, what there is, per device, the largest
   /// culprits.
   std::string error;
+  /// The operator that `error` is about; -1: about none alone.
+  int32_t errorOp = -1;
   /// Which candidate won.
   std::string winner;
   std::vector<Candidate> candidates;
