@@ -290,12 +290,19 @@ std::optional<int32_t> RankRelay::stopStep() {
   if (!idle && !late)
     return std::nullopt;
   if (!ranks->leads()) {
-    if (!aborted && !peers[0].isLost && !stopping.exceeds(0.9 * graceSeconds))
+    bool isUnheard = !aborted && !peers[0].isLost;
+    if (isUnheard && !stopping.exceeds(0.9 * graceSeconds))
       return std::nullopt;
     if (!peers[0].isLost)
       say(peers[0], Notice::Stopped, !idle);
+    // Stopped itself, say: nobody else would tell, and its next command may
+    // never come.
+    if (isUnheard)
+      ranks->setLost(0);
     if (agreed.empty())
       agreed = describeOwnFailure();
+    if (isUnheard)
+      agreed += "; " + Ranks::name(0) + " does not answer";
     flush();
     return 1;
   }

@@ -41,6 +41,7 @@ Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer) {
   if (broken())
     return Error(describeLost(lost));
   Problem problem = begun;
+  int32_t lostFirst = -1;
   for (int64_t looks = 0; !problem && ticket.busy; ++looks) {
     problem = link->poll(ticket);
     if (problem || !ticket.busy)
@@ -56,9 +57,15 @@ Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer) {
       problem = link->poll(ticket);
       if (problem || !ticket.busy)
         break;
-      setLost(gone);
+      if (lostFirst < 0)
+        lostFirst = gone;
+      // Rank 0 tells of the others when it looks: it would take who has left by
+      // then for the one that was lost.
+      if (!leads() && gone != 0)
+        continue;
+      setLost(lostFirst);
       link->abandon(ticket);
-      return Error(describeLost(gone));
+      return Error(describeLost(lostFirst));
     }
   }
   if (!problem)

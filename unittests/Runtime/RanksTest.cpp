@@ -13,9 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "RankThreads.h"
-
 #include "Baechi/Runtime/Launch.h"
+#include "RankThreads.h"
 
 #include <gmock/gmock.h>
 
@@ -309,6 +308,20 @@ TEST_F(RanksTest, ASilentRankIsGivenUp) {
         StartsWith("rank 1 was lost: it has said nothing for 1 seconds; "
                    "it held host1; meanwhile host0 waits to receive"));
   });
+}
+
+TEST_F(RanksTest, ASilentLeaderIsNotWaitedFor) {
+  build(2, 2);
+  options.watchdogSeconds = options.abortGraceSeconds = 0.3;
+  bodies[0] = [&](Context context, char *arena) {
+    hub->silenced = 0;
+    return ringBody(0, 2)(context, arena);
+  };
+  run([&](Session &session) {
+    EXPECT_NE("", session.step().message());
+    members[0]->setLost(1); // its process ends
+  });
+  EXPECT_THAT(followErrors[1], HasSubstr("; rank 0 does not answer"));
 }
 
 TEST_F(RanksTest, ProgressElsewhereKeepsTheWatchdogQuiet) {

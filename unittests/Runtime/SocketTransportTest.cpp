@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Runtime/Ranks.h"
 #include "SocketRanks.h"
 
 #include <gmock/gmock.h>
@@ -211,6 +212,27 @@ TEST(SocketTransport, AProcessThatEndsIsNoticed) {
   pollFor(*all[0], receiving, *all[1]);
   EXPECT_TRUE(receiving.busy);
   EXPECT_TRUE(all[0]->renew());
+}
+
+/// Were it to go at once, rank 0 would take it for the one that was lost.
+TEST(SocketTransport, WhoWaitsForRank0LeavesItToTellOfOthers) {
+  Transports all = connected(3);
+  auto first = std::make_unique<Ranks>(std::move(all[0]));
+  Ranks second(std::move(all[1]));
+  all[2].reset();
+  std::atomic<bool> isBack{false};
+  std::string told;
+  std::thread waits([&] {
+    told = second.receive(0).error().message();
+    isBack = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(isBack);
+  EXPECT_THAT(first->receive(1).error().message(),
+              StartsWith("rank 2 was lost"));
+  first.reset();
+  waits.join();
+  EXPECT_THAT(told, StartsWith("rank 2 was lost"));
 }
 
 TEST(SocketTransport, WhoHasLeftIsWaitedForNoMore) {
