@@ -64,6 +64,8 @@ def test_machines_are_guessed(machine, message):
     [
         (({"w": "wide"}, X), "argument p['w'] is no array but 'wide' of type 'str': give an array"),
         (({"w": X}, object()), "argument x is no array but <object"),
+        (({"w": X}, np.sin), "give an array or a number, or name the argument in static_argnames"),
+        (({"w": X, "f": np.sin}, X), "a number, or let the step have it from around it"),
         (
             ({"w": np.ma.masked_array(X, X > 0)}, X),
             "argument p['w'] is a masked array: give p['w'].filled(number)",

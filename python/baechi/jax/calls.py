@@ -46,10 +46,15 @@ def no_array(
             try:
                 type_of(leaf)
             except (TypeError, ValueError):
+                mend = (
+                    "or let the step have it from around it (`equinox.partition` takes such "
+                    "leaves out of a model)"
+                    if path
+                    else "or name the argument in static_argnames"
+                )
                 return TypeError(
                     f"argument {argument} is no array but {leaf!r} of type "
-                    f"'{type(leaf).__name__}': give an array or a number, or name "
-                    "the argument in static_argnames"
+                    f"'{type(leaf).__name__}': give an array or a number, {mend}"
                 )
     return TypeError("an argument is no array")
 
