@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
@@ -24,19 +25,40 @@ bool isOneElement(Type type) {
   return !shaped || (shaped.hasStaticShape() && shaped.getNumElements() == 1);
 }
 
+/// Of an integer, or of the elements of a tensor of them.
+unsigned widthOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isIndex() ? IndexType::kInternalStorageBitWidth
+                           : element.getIntOrFloatBitWidth();
+}
+
+/// Whether all bits of its operand are in the result of `op`.
+bool keepsNumber(Operation *op) {
+  return isa<tensor::ExtractOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             tensor::FromElementsOp, arith::ExtSIOp>(op) ||
+         (isa<arith::IndexCastOp>(op) &&
+          widthOf(op->getOperand(0).getType()) <=
+              widthOf(op->getResult(0).getType()));
+}
+
+/// Whether its body runs once.
+bool isOneTurn(linalg::GenericOp op) {
+  return llvm::all_of(op.getStaticLoopRanges(),
+                      [](int64_t size) { return size == 1; });
+}
+
 /// What computes the number that `value` is, or holds as its one element: seen
-/// through reads of the element, changes of shape and width, and the bodies of
-/// structured operations on one element.
+/// through reads of the element, changes of shape, wider integers, and the
+/// bodies of structured operations on one element.
 Value numberOf(Value value) {
   while (isOneElement(value.getType())) {
     Operation *op = value.getDefiningOp();
-    if (isa_and_nonnull<tensor::ExtractOp, tensor::ExpandShapeOp,
-                        tensor::CollapseShapeOp, tensor::FromElementsOp,
-                        arith::IndexCastOp, arith::ExtSIOp>(op)) {
+    if (op && keepsNumber(op)) {
       value = op->getOperand(0);
       continue;
     }
-    if (auto generic = dyn_cast_or_null<linalg::GenericOp>(op)) {
+    auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+    if (generic && isOneTurn(generic)) {
       value = generic.getBody()->getTerminator()->getOperand(
           cast<OpResult>(value).getResultNumber());
       continue;
@@ -46,7 +68,7 @@ Value numberOf(Value value) {
         argument
             ? dyn_cast<linalg::GenericOp>(argument.getOwner()->getParentOp())
             : linalg::GenericOp();
-    if (!around)
+    if (!around || !isOneTurn(around))
       break;
     value = around->getOperand(argument.getArgNumber());
   }
@@ -107,12 +129,15 @@ std::optional<Limit> limitOf(scf::WhileOp loop) {
                compare.getLhs());
 }
 
-/// By how much an iteration changes `counter`.
-std::optional<int64_t> stepOf(scf::WhileOp loop, BlockArgument counter) {
+/// By how much an iteration changes `counter`; in `width` the bits of what
+/// adds.
+std::optional<int64_t> stepOf(scf::WhileOp loop, BlockArgument counter,
+                              unsigned &width) {
   auto add = numberOf(loop.getYieldOp().getOperand(counter.getArgNumber()))
                  .getDefiningOp<arith::AddIOp>();
   if (!add)
     return std::nullopt;
+  width = widthOf(add.getType());
   for (unsigned side : {0, 1}) {
     auto former = dyn_cast<BlockArgument>(numberOf(add->getOperand(side)));
     std::optional<int64_t> step = constantOf(add->getOperand(1 - side));
@@ -124,27 +149,45 @@ std::optional<int64_t> stepOf(scf::WhileOp loop, BlockArgument counter) {
   return std::nullopt;
 }
 
+/// How many steps from `first` reach `end`; nothing where the last one does not
+/// fit `width` bits, or the count 64.
+std::optional<int64_t> stepsTo(int64_t first, int64_t end, int64_t step,
+                               unsigned width) {
+  int64_t way, added, last;
+  if (llvm::SubOverflow(end, first, way))
+    return std::nullopt;
+  int64_t count =
+      (way > 0) == (step > 0) ? llvm::divideCeilSigned(way, step) : 0;
+  if (llvm::MulOverflow(count, step, added) ||
+      llvm::AddOverflow(first, added, last) || !llvm::isIntN(width, last))
+    return std::nullopt;
+  return count;
+}
+
 std::optional<Turns> turnsOfWhile(scf::WhileOp loop) {
   std::optional<Limit> limit = limitOf(loop);
   if (!limit)
     return std::nullopt;
-  std::optional<int64_t> step = stepOf(loop, limit->counter);
+  unsigned width = 0;
+  std::optional<int64_t> step = stepOf(loop, limit->counter, width);
   std::optional<int64_t> first =
       constantOf(loop.getInits()[limit->counter.getArgNumber()]);
   if (!step || !first || *step == 0)
     return std::nullopt;
-  double way = static_cast<double>(limit->bound) - *first;
   bool rises = limit->predicate == arith::CmpIPredicate::slt ||
                limit->predicate == arith::CmpIPredicate::sle;
   if (rises != (*step > 0)) // none, or as many as there are numbers
     return std::nullopt;
+  // It has 62 bits.
+  int64_t end = limit->bound;
   if (limit->predicate == arith::CmpIPredicate::sle)
-    way += 1;
+    ++end;
   if (limit->predicate == arith::CmpIPredicate::sge)
-    way -= 1;
-  // Both are of 62 bits.
-  return Turns{int64_t(std::max(0.0, std::ceil(way / *step))), *first, *step,
-               limit->counter.getArgNumber()};
+    --end;
+  std::optional<int64_t> count = stepsTo(*first, end, *step, width);
+  if (!count)
+    return std::nullopt;
+  return Turns{*count, *first, *step, limit->counter.getArgNumber()};
 }
 } // namespace
 
@@ -156,10 +199,14 @@ std::optional<Turns> baechi::turnsOf(LoopLikeOpInterface loop) {
     return std::nullopt;
   std::optional<int64_t> first = getConstantIntValue(counting.getLowerBound()),
                          step = getConstantIntValue(counting.getStep());
-  if (!getConstantIntValue(counting.getUpperBound()) || !first || !step ||
-      *step <= 0)
+  std::optional<int64_t> end = getConstantIntValue(counting.getUpperBound());
+  if (!end || !first || !step || *step <= 0)
     return std::nullopt;
-  return Turns{int64_t(tripsOf(loop)), *first, *step};
+  std::optional<int64_t> count = stepsTo(
+      *first, *end, *step, widthOf(counting.getInductionVar().getType()));
+  if (!count)
+    return std::nullopt;
+  return Turns{*count, *first, *step};
 }
 
 double baechi::tripsOf(LoopLikeOpInterface loop) {

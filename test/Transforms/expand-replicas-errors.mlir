@@ -258,3 +258,53 @@ func.func @partition(%x: tensor<4xf32> {baechi.batched}) -> (tensor<4xf32>, tens
   %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %n : tensor<4xf32>, tensor<i32>
 }
+
+// -----
+
+// An i8 that wraps: 0, 50, 100, -106, -56, ...
+func.func @wrap(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> {
+  %zero = arith.constant dense<0> : tensor<i8>
+  // expected-error@below {{is a loop in which replicas exchange values, and how many turns it has is not known}}
+  %1:2 = scf.while (%c = %zero, %s = %x) : (tensor<i8>, tensor<4xf32>) -> (tensor<i8>, tensor<4xf32>) {
+    %n = tensor.extract %c[] : tensor<i8>
+    %end = arith.constant 120 : i8
+    %more = arith.cmpi slt, %n, %end : i8
+    scf.condition(%more) %c, %s : tensor<i8>, tensor<4xf32>
+  } do {
+  ^bb0(%c: tensor<i8>, %s: tensor<4xf32>):
+    %by = arith.constant dense<50> : tensor<i8>
+    %next = arith.addi %c, %by : tensor<i8>
+    %p = "stablehlo.collective_permute"(%s) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    %u = "test.use"(%p, %c) : (tensor<4xf32>, tensor<i8>) -> tensor<4xf32>
+    scf.yield %next, %u : tensor<i8>, tensor<4xf32>
+  }
+  return %1#1 : tensor<4xf32>
+}
+
+// -----
+
+// Each turn adds 1 five times.
+#a = affine_map<(d0) -> (d0)>
+#n = affine_map<(d0) -> ()>
+func.func @reduce(%x: tensor<4xf32> {baechi.batched}, %shape: tensor<5xf32>) -> tensor<4xf32> {
+  %zero = arith.constant dense<0> : tensor<i32>
+  %one = arith.constant dense<1> : tensor<i32>
+  // expected-error@below {{is a loop in which replicas exchange values, and how many turns it has is not known}}
+  %1:2 = scf.while (%c = %zero, %s = %x) : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>) {
+    %n = tensor.extract %c[] : tensor<i32>
+    %end = arith.constant 10 : i32
+    %more = arith.cmpi slt, %n, %end : i32
+    scf.condition(%more) %c, %s : tensor<i32>, tensor<4xf32>
+  } do {
+  ^bb0(%c: tensor<i32>, %s: tensor<4xf32>):
+    %next = linalg.generic {indexing_maps = [#n, #a, #n], iterator_types = ["reduction"]} ins(%one, %shape : tensor<i32>, tensor<5xf32>) outs(%c : tensor<i32>) {
+    ^bb0(%i: i32, %sh: f32, %o: i32):
+      %t = arith.addi %o, %i : i32
+      linalg.yield %t : i32
+    } -> tensor<i32>
+    %p = "stablehlo.collective_permute"(%s) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    %u = "test.use"(%p, %c) : (tensor<4xf32>, tensor<i32>) -> tensor<4xf32>
+    scf.yield %next, %u : tensor<i32>, tensor<4xf32>
+  }
+  return %1#1 : tensor<4xf32>
+}

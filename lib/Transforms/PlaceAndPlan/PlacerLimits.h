@@ -44,7 +44,7 @@ public:
           std::min(device.memory - (arena.bytes - arena.limit),
                    arena.promised > 0 ? arena.limit - beyond : device.memory);
       // Nothing was found there.
-      if (low > 0 && lowered <= low)
+      if (lowered <= low && device.memory - low > 1)
         lowered = low + (device.memory - low) / 2;
       device.memory = std::max<int64_t>(1, lowered);
       smallest = std::min(smallest, static_cast<double>(device.memory) /
@@ -76,7 +76,9 @@ public:
     for (auto [device, high, low] : llvm::zip(shown.devices, tooHigh, tooLow)) {
       int64_t between = high - device.memory;
       raised |= between > 1;
-      low = device.memory;
+      // That nothing was placed says nothing of limits which are as they were.
+      if (between > 0)
+        low = device.memory;
       device.memory += between / 2;
     }
     return raised;

@@ -31,7 +31,7 @@ class ModelCosts {
 public:
   /// Whose costs are found; all of it outlives them.
   struct Context {
-    DriverOptions &asked; ///< costs become the roofline's without others
+    DriverOptions &asked;       ///< costs become the roofline's without others
     placement::Machine &target; ///< its links are measured
     Listener &listener;
     std::shared_ptr<CompileThreads> threads;
