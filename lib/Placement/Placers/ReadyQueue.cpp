@@ -34,7 +34,7 @@ void ReadyQueue::add(int32_t node) {
   int64_t time = schedule.timeOf(scratch, device);
   if (time == never)
     return;
-  push(later, {time, rank[node]});
+  push(later, {time, rank[node], node});
   // What is best stays so unless this one is better.
   int64_t start = std::max(time, schedule.deviceFree(device));
   if (isCurrent &&
@@ -60,7 +60,7 @@ void ReadyQueue::setBest(int32_t node, int64_t start) {
 }
 
 /// Puts a node that came up where it belongs.
-void ReadyQueue::keep(int32_t node) {
+void ReadyQueue::keep(int32_t node, int32_t nodeRank) {
   schedule.arrivalOf(node, device, scratch);
   if (scratch.fixed == never)
     return;
@@ -73,20 +73,20 @@ void ReadyQueue::keep(int32_t node) {
   if (longest)
     due = std::max(due, schedule.endOf(*longest, device));
   if (scratch.fixed > due)
-    push(later, {scratch.fixed, rank[node]});
+    push(later, {scratch.fixed, nodeRank, node});
   else if (longest)
-    waiting[longest->home].insert({longest->length, rank[node]});
+    waiting[longest->home].insert({longest->length, nodeRank, node});
   else
-    push(available, {0, rank[node]});
+    push(available, {0, nodeRank, node});
 }
 
 /// Those that need not be kept back any longer.
 void ReadyQueue::admitDue() {
   while (!later.empty() && later.front().time <= schedule.deviceFree(device)) {
-    int32_t node = byUrgency[later.front().rank];
+    Timed due = later.front();
     pop(later);
-    if (open(node))
-      keep(node);
+    if (open(due.node))
+      keep(due.node, due.rank);
   }
 }
 
@@ -97,7 +97,7 @@ bool ReadyQueue::findNow() {
     int32_t from = -1;
     UrgencyTree::Item found{0, -1};
     if (!available.empty())
-      found.rank = available.front().rank;
+      found = {0, available.front().rank, available.front().node};
     for (int32_t home = 0; home < static_cast<int32_t>(waiting.size());
          ++home) {
       if (waiting[home].empty())
@@ -111,7 +111,7 @@ bool ReadyQueue::findNow() {
     }
     if (found.rank < 0)
       return false;
-    int32_t node = byUrgency[found.rank];
+    int32_t node = found.node;
     bool isOpen = open(node);
     if (isOpen) {
       schedule.arrivalOf(node, device, scratch);
@@ -125,14 +125,14 @@ bool ReadyQueue::findNow() {
     else
       waiting[from].erase(found);
     if (isOpen)
-      keep(node);
+      keep(node, found.rank);
   }
 }
 
 /// When none could: the one that can start first. False when one has only been
 /// put where it belongs now.
 bool ReadyQueue::findLater() {
-  Timed found{never, -1};
+  Timed found{never, -1, -1};
   int32_t from = -1;
   UrgencyTree::Item item;
   if (!later.empty())
@@ -141,7 +141,8 @@ bool ReadyQueue::findLater() {
     if (waiting[home].empty())
       continue;
     const auto &top = waiting[home].shortest();
-    Timed other{schedule.linkFree(home, device) + top.length, top.rank};
+    Timed other{schedule.linkFree(home, device) + top.length, top.rank,
+                top.node};
     if (found.rank < 0 || found < other) {
       found = other;
       from = home;
@@ -152,7 +153,7 @@ bool ReadyQueue::findLater() {
     setBest(-1, 0);
     return true;
   }
-  int32_t node = byUrgency[found.rank];
+  int32_t node = found.node;
   bool isOpen = open(node);
   if (isOpen) {
     schedule.arrivalOf(node, device, scratch);
@@ -166,7 +167,7 @@ bool ReadyQueue::findLater() {
   else
     waiting[from].erase(item);
   if (isOpen)
-    keep(node);
+    keep(node, found.rank);
   return false;
 }
 

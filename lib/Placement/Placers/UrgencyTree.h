@@ -27,6 +27,7 @@ public:
   struct Item {
     int64_t length;
     int32_t rank; ///< of its node: 0 for the most urgent of all
+    int32_t node = 0;
     bool operator<(const Item &other) const {
       return std::tie(length, rank) < std::tie(other.length, other.rank);
     }
