@@ -114,6 +114,7 @@ EarliestStartPlacer::EarliestStartPlacer(const Model &model,
 }
 
 void EarliestStartPlacer::becomeReady(int32_t node) {
+  schedule.fetchOperands(node);
   for (int32_t d = 0; d < devices; ++d)
     if (schedule.open(node, d))
       queues[d].add(node);
@@ -237,6 +238,11 @@ bool EarliestStartPlacer::forceNext() {
 void EarliestStartPlacer::commit(int32_t node, int32_t d) {
   if (lookAhead && schedule.deviceOfUnit(model.unit[node]) < 0)
     lookAhead->decided(model.unit[node], d);
+  // The processor may bring these meanwhile.
+  model.forEachUser(node, [&](int32_t user) {
+    __builtin_prefetch(&waiting[user], /*rw=*/1);
+    schedule.fetchRow(user);
+  });
   schedule.place(node, d);
   if (lookAhead) {
     lookAhead->placed(node, d);

@@ -44,6 +44,17 @@ PartialSchedule::PartialSchedule(const Model &model, bool limited)
   }
 }
 
+void PartialSchedule::fetch(int32_t node) const {
+  __builtin_prefetch(&model.unit[node]);
+  __builtin_prefetch(&model.firstTensor[node]);
+  __builtin_prefetch(&model.kindTime[static_cast<size_t>(node) * model.numKinds]);
+  __builtin_prefetch(&model.controlSources.begin[node]);
+  __builtin_prefetch(&model.controlUsers.begin[node]);
+  __builtin_prefetch(&device[node], /*rw=*/1);
+  __builtin_prefetch(&start[node], /*rw=*/1);
+  __builtin_prefetch(&finish[node], /*rw=*/1);
+}
+
 int32_t PartialSchedule::futureHome(int32_t source,
                                     int32_t consumerDevice) const {
   Unit u = model.unit[source];

@@ -50,6 +50,18 @@ public:
   }
   void ruleOut(int32_t node, int32_t d) { isOpen[at(node, d)] = 0; }
 
+  /// The processor may bring what will be asked of a node soon: whether it is
+  /// open and where its operands are; those; and what placing it asks.
+  void fetchRow(int32_t node) const {
+    __builtin_prefetch(&isOpen[at(node, 0)]);
+    __builtin_prefetch(&model.operands.begin[node]);
+  }
+  void fetchOperands(int32_t node) const {
+    for (int32_t t : model.operands[node])
+      __builtin_prefetch(&tensors[t]);
+  }
+  void fetch(int32_t node) const;
+
   /// Of a node whose sources are placed or lazy. Linear in its operands.
   void arrivalOf(int32_t node, int32_t d, Arrival &arrival) const;
   /// When a wait on \p d is over.

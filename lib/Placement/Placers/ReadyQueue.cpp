@@ -57,6 +57,8 @@ bool ReadyQueue::bestIsCurrent() const {
 void ReadyQueue::setBest(int32_t node, int64_t start) {
   best = {node, start};
   std::swap(bestArrival, scratch);
+  if (node >= 0)
+    schedule.fetch(node);
 }
 
 /// Puts a node that came up where it belongs.
@@ -80,13 +82,24 @@ void ReadyQueue::keep(int32_t node, int32_t nodeRank) {
     push(available, {0, nodeRank, node});
 }
 
-/// Those that need not be kept back any longer.
+/// Those that need not be kept back any longer. They are taken in batches, so
+/// that the processor may bring what will be asked of one while it looks at
+/// another; what is kept back again is not due.
 void ReadyQueue::admitDue() {
-  while (!later.empty() && later.front().time <= schedule.deviceFree(device)) {
-    Timed due = later.front();
-    pop(later);
-    if (open(due.node))
-      keep(due.node, due.rank);
+  constexpr size_t most = 16;
+  int64_t free = schedule.deviceFree(device);
+  while (!later.empty() && later.front().time <= free) {
+    due.clear();
+    while (due.size() < most && !later.empty() && later.front().time <= free) {
+      due.push_back(later.front());
+      schedule.fetchRow(later.front().node);
+      pop(later);
+    }
+    std::erase_if(due, [&](const Timed &entry) { return !open(entry.node); });
+    for (const Timed &entry : due)
+      schedule.fetchOperands(entry.node);
+    for (const Timed &entry : due)
+      keep(entry.node, entry.rank);
   }
 }
 

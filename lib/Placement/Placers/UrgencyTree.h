@@ -65,6 +65,7 @@ private:
   };
 
   static int32_t childFor(const Inner &node, const Item &item);
+  void fetch(Index leaf) const;
   Split insertInLeaf(Index at, const Item &item);
   Split insertBelow(Index at, int32_t level, const Item &item);
   Split addChild(Index at, int32_t position, const Split &added, int32_t level);
