@@ -59,7 +59,7 @@ private:
   int32_t devices;
   PartialSchedule schedule;
   std::vector<int64_t> urgency; ///< longest path to the end, with transfers
-  std::vector<int32_t> rank;    ///< the most urgent first
+  std::vector<int32_t> rank;    ///< by urgency: 0 for the most urgent
   std::vector<int64_t> shortestTime;
   std::vector<int32_t> waiting; ///< sources that are not placed
   std::vector<ReadyQueue> queues;

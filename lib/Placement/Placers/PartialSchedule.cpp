@@ -47,7 +47,8 @@ PartialSchedule::PartialSchedule(const Model &model, bool limited)
 void PartialSchedule::fetch(int32_t node) const {
   __builtin_prefetch(&model.unit[node]);
   __builtin_prefetch(&model.firstTensor[node]);
-  __builtin_prefetch(&model.kindTime[static_cast<size_t>(node) * model.numKinds]);
+  __builtin_prefetch(
+      &model.kindTime[static_cast<size_t>(node) * model.numKinds]);
   __builtin_prefetch(&model.controlSources.begin[node]);
   __builtin_prefetch(&model.controlUsers.begin[node]);
   __builtin_prefetch(&device[node], /*rw=*/1);

@@ -45,9 +45,7 @@ public:
   bool isLazy(int32_t node) const { return lazy[node] != 0; }
   /// True while \p node may go to \p d: it is not placed, its unit is not
   /// elsewhere, and the pair has not been ruled out.
-  bool open(int32_t node, int32_t d) const {
-    return isOpen[at(node, d)] != 0;
-  }
+  bool open(int32_t node, int32_t d) const { return isOpen[at(node, d)] != 0; }
   void ruleOut(int32_t node, int32_t d) { isOpen[at(node, d)] = 0; }
 
   /// The processor may bring what will be asked of a node soon: whether it is
@@ -145,8 +143,8 @@ private:
   void freeOperands(int32_t node);
 
   const Model &model;
-  bool limited;      ///< memory can keep a node from a device
-  bool countsBytes;  ///< someone asks for `room`
+  bool limited;       ///< memory can keep a node from a device
+  bool countsBytes;   ///< someone asks for `room`
   bool linksAreAlike; ///< each pair of devices has one, all are of one class
   int32_t numDevices;
   std::vector<int64_t> finish;

@@ -69,7 +69,7 @@ private:
   int32_t device;
   /// Not before a time; of available nodes the time is not used.
   std::vector<Timed> later, available;
-  std::vector<Timed> due; ///< taken out of `later` together
+  std::vector<Timed> due;           ///< taken out of `later` together
   std::vector<UrgencyTree> waiting; ///< per home: for the link from there
   First best;
   Arrival bestArrival;
