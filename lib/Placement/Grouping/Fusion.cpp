@@ -9,6 +9,7 @@
 #include "Grouping/Grouping.h"
 
 #include <algorithm>
+#include <memory_resource>
 #include <optional>
 #include <utility>
 
@@ -38,7 +39,8 @@ private:
   /// put in order. Since then others may have been contracted into one or into
   /// the node itself.
   struct Neighbours {
-    std::vector<int32_t> list;
+    explicit Neighbours(std::pmr::memory_resource *memory) : list(memory) {}
+    std::pmr::vector<int32_t> list;
     int32_t distinct = 0;   ///< when it was put in order,
     int32_t contracted = 0; ///< after so many contractions
   };
@@ -62,6 +64,9 @@ private:
   std::vector<int32_t> position;
   std::vector<int64_t> time; ///< of the set that a node names
   int64_t shortTime = 0;
+  /// Of the lists, which are many and short: a block each would take longer to
+  /// make than to go through, and most of it would be empty.
+  std::pmr::monotonic_buffer_resource memory;
   std::vector<Neighbours> next, previous;
   std::vector<int32_t> mark;
   int32_t stamp = 0;
@@ -73,17 +78,19 @@ Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf,
              double delayShare)
     : searchLimit(model.numNodes > manyNodes ? 100 : 1000), model(model),
       group(model.numNodes), sets(model.numNodes), position(model.numNodes),
-      next(model.numNodes), previous(model.numNodes), mark(model.numNodes, 0) {
+      mark(model.numNodes, 0) {
   for (int32_t k = 0; k < model.numNodes; ++k)
     position[model.order[k]] = k;
+  next.reserve(model.numNodes);
+  previous.reserve(model.numNodes);
   int64_t total = 0;
   for (int32_t i = 0; i < model.numNodes; ++i) {
     group[i] = unitOf[model.unit[i]];
     time.push_back(model.meanTime(i));
     total += time.back();
-    next[i].list.reserve(
+    next.emplace_back(&memory).list.reserve(
         countOf([&](auto visit) { model.forEachUser(i, visit); }));
-    previous[i].list.reserve(
+    previous.emplace_back(&memory).list.reserve(
         countOf([&](auto visit) { model.forEachSource(i, visit); }));
   }
   shortTime = static_cast<int64_t>(static_cast<double>(total) * delayShare);
@@ -182,7 +189,7 @@ void Fuser::join(Neighbours &into, Neighbours &from, int32_t merged) {
   if (into.list.size() < from.list.size())
     std::swap(into, from);
   into.list.insert(into.list.end(), from.list.begin(), from.list.end());
-  from = {};
+  from.list.clear();
   if (into.distinct - (contractions - into.contracted) > searchLimit &&
       into.list.size() < 2 * static_cast<size_t>(into.distinct))
     return;

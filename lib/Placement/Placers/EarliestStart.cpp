@@ -13,7 +13,6 @@
 #include "Schedule/Schedule.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 using namespace baechi::placement;
@@ -60,7 +59,7 @@ private:
   int32_t devices;
   PartialSchedule schedule;
   std::vector<int64_t> urgency; ///< longest path to the end, with transfers
-  std::vector<int32_t> byUrgency, rank; ///< the most urgent first; its inverse
+  std::vector<int32_t> rank;    ///< by urgency: 0 for the most urgent
   std::vector<int64_t> shortestTime;
   std::vector<int32_t> waiting; ///< sources that are not placed
   std::vector<ReadyQueue> queues;
@@ -93,14 +92,15 @@ EarliestStartPlacer::EarliestStartPlacer(const Model &model,
   for (size_t i = 0; i < urgencyFactor.size(); ++i)
     urgency[i] = static_cast<int64_t>(static_cast<double>(urgency[i]) *
                                       urgencyFactor[i]);
-  byUrgency.resize(model.numNodes);
-  std::iota(byUrgency.begin(), byUrgency.end(), 0);
-  std::sort(byUrgency.begin(), byUrgency.end(), [&](int32_t a, int32_t b) {
-    return std::pair(-urgency[a], a) < std::pair(-urgency[b], b);
-  });
+  // Pairs that lie together: less to fetch than by way of the nodes.
+  std::vector<std::pair<int64_t, int32_t>> byUrgency;
+  byUrgency.reserve(model.numNodes);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    byUrgency.emplace_back(-urgency[i], i);
+  std::sort(byUrgency.begin(), byUrgency.end());
   rank.resize(model.numNodes);
   for (int32_t k = 0; k < model.numNodes; ++k)
-    rank[byUrgency[k]] = k;
+    rank[byUrgency[k].second] = k;
   shortestTime.reserve(model.numNodes);
   for (int32_t i = 0; i < model.numNodes; ++i) {
     shortestTime.push_back(model.minTime(i));
@@ -108,12 +108,13 @@ EarliestStartPlacer::EarliestStartPlacer(const Model &model,
                         [&](int32_t s) { waiting[i] += !schedule.isLazy(s); });
   }
   for (int32_t d = 0; d < devices; ++d)
-    queues.emplace_back(schedule, byUrgency, rank, d, devices);
+    queues.emplace_back(schedule, rank, d, devices);
   if (ahead != Ahead::No)
     lookAhead.emplace(model, schedule);
 }
 
 void EarliestStartPlacer::becomeReady(int32_t node) {
+  schedule.fetchOperands(node);
   for (int32_t d = 0; d < devices; ++d)
     if (schedule.open(node, d))
       queues[d].add(node);
@@ -237,6 +238,11 @@ bool EarliestStartPlacer::forceNext() {
 void EarliestStartPlacer::commit(int32_t node, int32_t d) {
   if (lookAhead && schedule.deviceOfUnit(model.unit[node]) < 0)
     lookAhead->decided(model.unit[node], d);
+  // The processor may bring these meanwhile.
+  model.forEachUser(node, [&](int32_t user) {
+    __builtin_prefetch(&waiting[user], /*rw=*/1);
+    schedule.fetchRow(user);
+  });
   schedule.place(node, d);
   if (lookAhead) {
     lookAhead->placed(node, d);

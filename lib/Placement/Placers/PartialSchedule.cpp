@@ -16,23 +16,44 @@ using namespace baechi::placement::placers;
 
 PartialSchedule::PartialSchedule(const Model &model, bool limited)
     : device(model.numNodes, -1), start(model.numNodes, 0), model(model),
-      limited(limited), numDevices(model.numDevices), finish(model.numNodes, 0),
-      usersLeft(model.numTensors), lazy(model.numNodes, 0),
-      unitDevice(model.numUnits, -1),
-      ruledOut(static_cast<size_t>(model.numNodes) * numDevices, 0),
-      free(numDevices, 0), level(numDevices, 0),
+      limited(limited && model.memoryMatters()),
+      // Nodes are forced somewhere only when memory or links rule devices out.
+      countsBytes(this->limited || model.lacksLinks),
+      linksAreAlike(model.numClasses == 1 && !model.lacksLinks),
+      numDevices(model.numDevices), finish(model.numNodes, 0),
+      tensors(model.numTensors), lazy(model.numNodes, 0),
+      unitDevice(model.numUnits, -1), free(numDevices, 0), level(numDevices, 0),
       linkModel(model.machine->linkModel), sendFree(numDevices, 0),
       inFree(numDevices, 0),
-      pairFree(static_cast<size_t>(numDevices) * numDevices, 0),
-      rowOf(model.numTensors, -1) {
-  for (int32_t t = 0; t < model.numTensors; ++t)
-    usersLeft[t] = static_cast<int32_t>(model.users[t].size());
+      pairFree(static_cast<size_t>(numDevices) * numDevices, 0) {
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    tensors[t].producer = model.producer[t];
+    tensors[t].usersLeft = static_cast<int32_t>(model.users[t].size());
+    if (linksAreAlike)
+      tensors[t].transfer = model.classTransfer(t, 0);
+  }
+  isOpen.reserve(static_cast<size_t>(model.numNodes) * numDevices);
+  for (Unit u : model.unit)
+    for (int32_t d = 0; d < numDevices; ++d)
+      isOpen.push_back(model.mayUse(u, d));
   for (int32_t i = 0; i < model.numNodes; ++i) {
     bool isUsed = false;
     model.forEachUser(i, [&](int32_t) { isUsed = true; });
     lazy[i] = isUsed && model.operands[i].empty() &&
               model.controlSources[i].empty() && model.meanTime(i) == 0;
   }
+}
+
+void PartialSchedule::fetch(int32_t node) const {
+  __builtin_prefetch(&model.unit[node]);
+  __builtin_prefetch(&model.firstTensor[node]);
+  __builtin_prefetch(
+      &model.kindTime[static_cast<size_t>(node) * model.numKinds]);
+  __builtin_prefetch(&model.controlSources.begin[node]);
+  __builtin_prefetch(&model.controlUsers.begin[node]);
+  __builtin_prefetch(&device[node], /*rw=*/1);
+  __builtin_prefetch(&start[node], /*rw=*/1);
+  __builtin_prefetch(&finish[node], /*rw=*/1);
 }
 
 int32_t PartialSchedule::futureHome(int32_t source,
@@ -50,8 +71,8 @@ int32_t PartialSchedule::futureHome(int32_t source,
   return any;
 }
 
-void PartialSchedule::keepCopy(int32_t tensor, int32_t d, int64_t time) {
-  int32_t &row = rowOf[tensor];
+void PartialSchedule::keepCopy(Tensor &tensor, int32_t d, int64_t time) {
+  int32_t &row = tensor.row;
   if (row < 0) {
     if (unusedRows.empty()) {
       row = static_cast<int32_t>(rows.size() / numDevices);
@@ -88,13 +109,14 @@ void PartialSchedule::arrivalOf(int32_t node, int32_t d,
   auto operands = model.operands[node];
   int64_t sum = 0;
   for (size_t k = operands.size(); k-- > 0;) {
-    int32_t t = operands[k], source = model.producer[t],
-            home = homeOf(source, d);
+    int32_t t = operands[k];
+    const Tensor &tensor = tensors[t];
+    int32_t home = homeOf(tensor, d);
     if (home == d) {
-      later(finish[source]);
+      later(tensor.finish);
       continue;
     }
-    if (int64_t there = copyTime(t, d); there >= 0) {
+    if (int64_t there = copyTime(tensor, d); there >= 0) {
       later(there);
       continue;
     }
@@ -102,9 +124,9 @@ void PartialSchedule::arrivalOf(int32_t node, int32_t d,
       cannot();
       return;
     }
-    int64_t ns = model.routeNs(t, home, d);
+    int64_t ns = routeNs(t, tensor, home, d);
     if (linkModel == LinkModel::Unlimited) {
-      later(finish[source] + ns);
+      later(tensor.finish + ns);
       continue;
     }
     auto wait =
@@ -116,7 +138,7 @@ void PartialSchedule::arrivalOf(int32_t node, int32_t d,
     }
     sum += ns;
     wait->length = linkModel == LinkModel::Parallel ? wait->length + ns : sum;
-    later(finish[source] + wait->length);
+    later(tensor.finish + wait->length);
   }
   for (int32_t source : model.controlSources[node]) {
     int32_t home = homeOf(source, d);
@@ -154,11 +176,11 @@ bool PartialSchedule::fits(int32_t node, int32_t d) const {
   for (int32_t t = begin; t < end; ++t)
     need += model.memory[t];
   for (int32_t t : model.operands[node]) {
-    int32_t source = model.producer[t];
-    if (device[source] < 0) {
-      charge(model.unit[source]);
-      need += homeOf(source, d) == d ? model.memory[t] : model.copy[t];
-    } else if (device[source] != d && copyTime(t, d) < 0) {
+    const Tensor &tensor = tensors[t];
+    if (tensor.home < 0) {
+      charge(model.unit[tensor.producer]);
+      need += homeOf(tensor, d) == d ? model.memory[t] : model.copy[t];
+    } else if (tensor.home != d && copyTime(tensor, d) < 0) {
       need += model.copy[t];
     }
   }
@@ -171,16 +193,18 @@ bool PartialSchedule::fits(int32_t node, int32_t d) const {
 int64_t PartialSchedule::book(int32_t node, int32_t d) {
   int64_t ready = 0;
   for (int32_t t : model.operands[node]) {
-    int32_t source = model.producer[t], home = device[source];
-    int64_t there = home == d ? finish[source] : copyTime(t, d);
+    Tensor &tensor = tensors[t];
+    int32_t home = tensor.home;
+    int64_t there = home == d ? tensor.finish : copyTime(tensor, d);
     if (there < 0) {
       if (!model.reaches(home, d))
         return 0;
-      there = std::max(finish[source], linkFree(home, d)) +
-              model.routeNs(t, home, d);
+      there = std::max(tensor.finish, linkFree(home, d)) +
+              routeNs(t, tensor, home, d);
       setLinkFree(home, d, there);
-      keepCopy(t, d, there);
-      level[d] += model.copy[t];
+      keepCopy(tensor, d, there);
+      if (countsBytes)
+        level[d] += model.copy[t];
       copied.push_back(t);
     }
     ready = std::max(ready, there);
@@ -195,51 +219,68 @@ int64_t PartialSchedule::book(int32_t node, int32_t d) {
   return ready;
 }
 
+/// A unit has got its device: its nodes may go nowhere else.
+void PartialSchedule::settleUnit(Unit u, int32_t d) {
+  unitDevice[u] = d;
+  level[d] += model.unitResident[u];
+  bool bringsLazy = false;
+  for (int32_t i : model.members[u]) {
+    for (int32_t e = 0; e < numDevices; ++e)
+      if (e != d)
+        ruleOut(i, e);
+    bringsLazy |= lazy[i] != 0;
+  }
+  if (bringsLazy)
+    lazyUnits.push_back(u);
+}
+
 /// Gives a node its device and charges what it holds there.
 void PartialSchedule::settle(int32_t node, int32_t d) {
   device[node] = d;
-  Unit u = model.unit[node];
-  if (unitDevice[u] < 0) {
-    unitDevice[u] = d;
-    level[d] += model.unitResident[u];
-    auto members = model.members[u];
-    if (std::any_of(members.begin(), members.end(),
-                    [&](int32_t i) { return lazy[i] != 0; }))
-      lazyUnits.push_back(u);
-  }
+  if (Unit u = model.unit[node]; unitDevice[u] < 0)
+    settleUnit(u, d);
+  ruleOut(node, d);
   auto [begin, end] = model.tensorsOf(node);
-  for (int32_t t = begin; t < end; ++t)
-    if (!model.users[t].empty() || model.keepsOutputs[node])
+  for (int32_t t = begin; t < end; ++t) {
+    tensors[t].home = d;
+    if (countsBytes && (tensors[t].usersLeft > 0 || model.keepsOutputs[node]))
       level[d] += model.memory[t];
+  }
 }
 
 void PartialSchedule::freeOperands(int32_t node) {
   for (int32_t t : model.operands[node]) {
-    if (--usersLeft[t] > 0)
+    Tensor &tensor = tensors[t];
+    if (--tensor.usersLeft > 0)
       continue;
-    if (int32_t row = rowOf[t]; row >= 0) {
-      for (int32_t d = 0; d < numDevices; ++d)
-        if (rows[at(row, d)] >= 0)
-          level[d] -= model.copy[t];
+    if (int32_t row = tensor.row; row >= 0) {
+      if (countsBytes)
+        for (int32_t d = 0; d < numDevices; ++d)
+          if (rows[at(row, d)] >= 0)
+            level[d] -= model.copy[t];
       unusedRows.push_back(row);
-      rowOf[t] = -1;
+      tensor.row = -1;
     }
-    int32_t source = model.producer[t];
-    if (!model.keepsOutputs[source])
-      level[device[source]] -= model.memory[t];
+    if (countsBytes && !model.keepsOutputs[tensor.producer])
+      level[tensor.home] -= model.memory[t];
   }
 }
 
 void PartialSchedule::place(int32_t node, int32_t d) {
   copied.clear();
   lazyUnits.clear();
-  model.forEachSource(node, [&](int32_t source) {
+  for (int32_t t : model.operands[node])
+    if (const Tensor &tensor = tensors[t]; tensor.home < 0)
+      settle(tensor.producer, homeOf(tensor, d));
+  for (int32_t source : model.controlSources[node])
     if (device[source] < 0)
       settle(source, homeOf(source, d));
-  });
   int64_t begin = std::max(book(node, d), free[d]);
   settle(node, d);
   start[node] = begin;
   finish[node] = free[d] = begin + std::max<int64_t>(0, model.timeOf(node, d));
+  auto [first, last] = model.tensorsOf(node);
+  for (int32_t t = first; t < last; ++t)
+    tensors[t].finish = finish[node];
   freeOperands(node);
 }

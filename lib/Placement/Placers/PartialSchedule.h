@@ -45,12 +45,20 @@ public:
   bool isLazy(int32_t node) const { return lazy[node] != 0; }
   /// True while \p node may go to \p d: it is not placed, its unit is not
   /// elsewhere, and the pair has not been ruled out.
-  bool open(int32_t node, int32_t d) const {
-    Unit u = model.unit[node];
-    return device[node] < 0 && !ruledOut[at(node, d)] &&
-           (unitDevice[u] < 0 ? model.mayUse(u, d) : unitDevice[u] == d);
+  bool open(int32_t node, int32_t d) const { return isOpen[at(node, d)] != 0; }
+  void ruleOut(int32_t node, int32_t d) { isOpen[at(node, d)] = 0; }
+
+  /// The processor may bring what will be asked of a node soon: whether it is
+  /// open and where its operands are; those; and what placing it asks.
+  void fetchRow(int32_t node) const {
+    __builtin_prefetch(&isOpen[at(node, 0)]);
+    __builtin_prefetch(&model.operands.begin[node]);
   }
-  void ruleOut(int32_t node, int32_t d) { ruledOut[at(node, d)] = 1; }
+  void fetchOperands(int32_t node) const {
+    for (int32_t t : model.operands[node])
+      __builtin_prefetch(&tensors[t]);
+  }
+  void fetch(int32_t node) const;
 
   /// Of a node whose sources are placed or lazy. Linear in its operands.
   void arrivalOf(int32_t node, int32_t d, Arrival &arrival) const;
@@ -89,6 +97,17 @@ public:
   std::vector<int64_t> start;
 
 private:
+  /// What is asked together of a tensor that a node reads: in large models each
+  /// question is a line of memory that no cache holds.
+  struct alignas(32) Tensor {
+    int32_t producer;
+    int32_t home = -1; ///< its producer's device
+    int32_t row = -1;  ///< of its copies; < 0: there is none
+    int32_t usersLeft;
+    int64_t finish = 0;   ///< of its producer
+    int64_t transfer = 0; ///< over any link, where all are alike
+  };
+
   size_t at(int32_t node, int32_t d) const {
     return static_cast<size_t>(node) * numDevices + d;
   }
@@ -98,29 +117,41 @@ private:
     return device[source] >= 0 ? device[source]
                                : futureHome(source, consumerDevice);
   }
+  int32_t homeOf(const Tensor &tensor, int32_t consumerDevice) const {
+    return tensor.home >= 0 ? tensor.home
+                            : futureHome(tensor.producer, consumerDevice);
+  }
   int32_t futureHome(int32_t source, int32_t consumerDevice) const;
   /// < 0: there is none.
-  int64_t copyTime(int32_t tensor, int32_t d) const {
-    return rowOf[tensor] < 0 ? -1 : rows[at(rowOf[tensor], d)];
+  int64_t copyTime(const Tensor &tensor, int32_t d) const {
+    return tensor.row < 0 ? -1 : rows[at(tensor.row, d)];
+  }
+  /// Of the transfers that bring a tensor from \p home to \p d.
+  int64_t routeNs(int32_t t, const Tensor &tensor, int32_t home,
+                  int32_t d) const {
+    return linksAreAlike ? tensor.transfer : model.routeNs(t, home, d);
   }
   /// Of a sequential machine's device one engine sends and receives.
   const std::vector<int64_t> &receiveFree() const {
     return linkModel == LinkModel::Sequential ? sendFree : inFree;
   }
-  void keepCopy(int32_t tensor, int32_t d, int64_t time);
+  void keepCopy(Tensor &tensor, int32_t d, int64_t time);
   void setLinkFree(int32_t from, int32_t to, int64_t time);
   int64_t book(int32_t node, int32_t d);
+  void settleUnit(Unit u, int32_t d);
   void settle(int32_t node, int32_t d);
   void freeOperands(int32_t node);
 
   const Model &model;
-  bool limited;
+  bool limited;       ///< memory can keep a node from a device
+  bool countsBytes;   ///< someone asks for `room`
+  bool linksAreAlike; ///< each pair of devices has one, all are of one class
   int32_t numDevices;
   std::vector<int64_t> finish;
-  std::vector<int32_t> usersLeft; ///< per tensor
+  std::vector<Tensor> tensors;
   std::vector<uint8_t> lazy;
   std::vector<int32_t> unitDevice;
-  std::vector<uint8_t> ruledOut;    ///< [node * D + d]
+  std::vector<uint8_t> isOpen;      ///< [node * D + d]
   std::vector<int64_t> free, level; ///< per device
   /// From when on the link model's exclusive parts are free.
   LinkModel linkModel;
@@ -128,7 +159,6 @@ private:
   std::vector<int64_t> pairFree;         ///< [from * D + to]
   /// Tensors with copies have a row of D times; < 0: no copy there. Rows are
   /// used again when the last user has run.
-  std::vector<int32_t> rowOf;
   std::vector<int64_t> rows;
   std::vector<int32_t> unusedRows;
   std::vector<int32_t> copied;

@@ -34,7 +34,7 @@ void ReadyQueue::add(int32_t node) {
   int64_t time = schedule.timeOf(scratch, device);
   if (time == never)
     return;
-  push(later, {time, rank[node]});
+  push(later, {time, rank[node], node});
   // What is best stays so unless this one is better.
   int64_t start = std::max(time, schedule.deviceFree(device));
   if (isCurrent &&
@@ -57,10 +57,12 @@ bool ReadyQueue::bestIsCurrent() const {
 void ReadyQueue::setBest(int32_t node, int64_t start) {
   best = {node, start};
   std::swap(bestArrival, scratch);
+  if (node >= 0)
+    schedule.fetch(node);
 }
 
 /// Puts a node that came up where it belongs.
-void ReadyQueue::keep(int32_t node) {
+void ReadyQueue::keep(int32_t node, int32_t nodeRank) {
   schedule.arrivalOf(node, device, scratch);
   if (scratch.fixed == never)
     return;
@@ -73,20 +75,31 @@ void ReadyQueue::keep(int32_t node) {
   if (longest)
     due = std::max(due, schedule.endOf(*longest, device));
   if (scratch.fixed > due)
-    push(later, {scratch.fixed, rank[node]});
+    push(later, {scratch.fixed, nodeRank, node});
   else if (longest)
-    waiting[longest->home].insert({longest->length, rank[node]});
+    waiting[longest->home].insert({longest->length, nodeRank, node});
   else
-    push(available, {0, rank[node]});
+    push(available, {0, nodeRank, node});
 }
 
-/// Those that need not be kept back any longer.
+/// Those that need not be kept back any longer. They are taken in batches, so
+/// that the processor may bring what will be asked of one while it looks at
+/// another; what is kept back again is not due.
 void ReadyQueue::admitDue() {
-  while (!later.empty() && later.front().time <= schedule.deviceFree(device)) {
-    int32_t node = byUrgency[later.front().rank];
-    pop(later);
-    if (open(node))
-      keep(node);
+  constexpr size_t most = 16;
+  int64_t free = schedule.deviceFree(device);
+  while (!later.empty() && later.front().time <= free) {
+    due.clear();
+    while (due.size() < most && !later.empty() && later.front().time <= free) {
+      due.push_back(later.front());
+      schedule.fetchRow(later.front().node);
+      pop(later);
+    }
+    std::erase_if(due, [&](const Timed &entry) { return !open(entry.node); });
+    for (const Timed &entry : due)
+      schedule.fetchOperands(entry.node);
+    for (const Timed &entry : due)
+      keep(entry.node, entry.rank);
   }
 }
 
@@ -97,7 +110,7 @@ bool ReadyQueue::findNow() {
     int32_t from = -1;
     UrgencyTree::Item found{0, -1};
     if (!available.empty())
-      found.rank = available.front().rank;
+      found = {0, available.front().rank, available.front().node};
     for (int32_t home = 0; home < static_cast<int32_t>(waiting.size());
          ++home) {
       if (waiting[home].empty())
@@ -111,7 +124,7 @@ bool ReadyQueue::findNow() {
     }
     if (found.rank < 0)
       return false;
-    int32_t node = byUrgency[found.rank];
+    int32_t node = found.node;
     bool isOpen = open(node);
     if (isOpen) {
       schedule.arrivalOf(node, device, scratch);
@@ -125,14 +138,14 @@ bool ReadyQueue::findNow() {
     else
       waiting[from].erase(found);
     if (isOpen)
-      keep(node);
+      keep(node, found.rank);
   }
 }
 
 /// When none could: the one that can start first. False when one has only been
 /// put where it belongs now.
 bool ReadyQueue::findLater() {
-  Timed found{never, -1};
+  Timed found{never, -1, -1};
   int32_t from = -1;
   UrgencyTree::Item item;
   if (!later.empty())
@@ -141,7 +154,8 @@ bool ReadyQueue::findLater() {
     if (waiting[home].empty())
       continue;
     const auto &top = waiting[home].shortest();
-    Timed other{schedule.linkFree(home, device) + top.length, top.rank};
+    Timed other{schedule.linkFree(home, device) + top.length, top.rank,
+                top.node};
     if (found.rank < 0 || found < other) {
       found = other;
       from = home;
@@ -152,7 +166,7 @@ bool ReadyQueue::findLater() {
     setBest(-1, 0);
     return true;
   }
-  int32_t node = byUrgency[found.rank];
+  int32_t node = found.node;
   bool isOpen = open(node);
   if (isOpen) {
     schedule.arrivalOf(node, device, scratch);
@@ -166,7 +180,7 @@ bool ReadyQueue::findLater() {
   else
     waiting[from].erase(item);
   if (isOpen)
-    keep(node);
+    keep(node, found.rank);
   return false;
 }
 

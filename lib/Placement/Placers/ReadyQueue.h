@@ -27,13 +27,10 @@ namespace baechi::placement::placers {
 /// when another link has become the one that it waits for.
 class ReadyQueue {
 public:
-  /// \p byUrgency: the nodes, the most urgent first; \p rank: where in it each
-  /// is.
-  ReadyQueue(const PartialSchedule &schedule,
-             std::span<const int32_t> byUrgency, std::span<const int32_t> rank,
+  /// \p rank: where each node is among all, the most urgent first.
+  ReadyQueue(const PartialSchedule &schedule, std::span<const int32_t> rank,
              int32_t device, int32_t numDevices)
-      : schedule(schedule), byUrgency(byUrgency), rank(rank), device(device),
-        waiting(numDevices) {}
+      : schedule(schedule), rank(rank), device(device), waiting(numDevices) {}
 
   struct First {
     int32_t node = -1;
@@ -52,7 +49,7 @@ public:
 private:
   struct Timed {
     int64_t time;
-    int32_t rank;
+    int32_t rank, node;
     /// For a heap whose top is the earliest, then the most urgent.
     bool operator<(const Timed &other) const {
       return std::tie(other.time, other.rank) < std::tie(time, rank);
@@ -61,17 +58,18 @@ private:
 
   bool open(int32_t node) const { return schedule.open(node, device); }
   bool bestIsCurrent() const;
-  void keep(int32_t node);
+  void keep(int32_t node, int32_t nodeRank);
   void admitDue();
   bool findNow();
   bool findLater();
   void setBest(int32_t node, int64_t start);
 
   const PartialSchedule &schedule;
-  std::span<const int32_t> byUrgency, rank;
+  std::span<const int32_t> rank;
   int32_t device;
   /// Not before a time; of available nodes the time is not used.
   std::vector<Timed> later, available;
+  std::vector<Timed> due;           ///< taken out of `later` together
   std::vector<UrgencyTree> waiting; ///< per home: for the link from there
   First best;
   Arrival bestArrival;

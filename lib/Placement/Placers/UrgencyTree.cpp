@@ -62,6 +62,14 @@ int32_t UrgencyTree::childFor(const Inner &node, const Item &item) {
                                   1);
 }
 
+/// All lines of a leaf at once: a search would ask for one after the other.
+void UrgencyTree::fetch(Index leaf) const {
+  constexpr size_t line = 64;
+  const auto *begin = reinterpret_cast<const char *>(&leaves[leaf]);
+  for (size_t at = 0; at < sizeof(Leaf); at += line)
+    __builtin_prefetch(begin + at, /*rw=*/1);
+}
+
 UrgencyTree::Split UrgencyTree::insertInLeaf(Index at, const Item &item) {
   Split split;
   Index into = at;
@@ -128,6 +136,8 @@ UrgencyTree::Split UrgencyTree::insertBelow(Index at, int32_t level,
     return insertInLeaf(at, item);
   int32_t k = childFor(inners[at], item);
   Index child = inners[at].child[k];
+  if (level == 1)
+    fetch(child);
   Split split = insertBelow(child, level - 1, item);
   Inner &node = inners[at];
   node.least[k] = std::min(node.least[k], item);

@@ -27,6 +27,7 @@ public:
   struct Item {
     int64_t length;
     int32_t rank; ///< of its node: 0 for the most urgent of all
+    int32_t node = 0;
     bool operator<(const Item &other) const {
       return std::tie(length, rank) < std::tie(other.length, other.rank);
     }
@@ -64,6 +65,7 @@ private:
   };
 
   static int32_t childFor(const Inner &node, const Item &item);
+  void fetch(Index leaf) const;
   Split insertInLeaf(Index at, const Item &item);
   Split insertBelow(Index at, int32_t level, const Item &item);
   Split addChild(Index at, int32_t position, const Split &added, int32_t level);

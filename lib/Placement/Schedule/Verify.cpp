@@ -83,6 +83,8 @@ private:
     return firstTensor[op] + output;
   }
   Holding *holding(int32_t op, int32_t output, int32_t device);
+  template <typename Items, typename ProducerOf>
+  void fetchAhead(const Items &items, size_t at, ProducerOf producerOf) const;
   std::string nameOf(const Transfer &t) const;
   std::string nameOf(const Span &span) const;
   int64_t end(size_t op) const { return placement.startNs[op] + time[op]; }
@@ -113,6 +115,30 @@ Holding *Replay::holding(int32_t op, int32_t output, int32_t device) {
     if (copied[c].device == device)
       return &copied[c].held;
   return nullptr;
+}
+
+/// A list is gone through from the front, what its items ask of operators is
+/// anywhere: the processor may bring what those further on will ask, first of
+/// the producer, then of its tensors.
+template <typename Items, typename ProducerOf>
+void Replay::fetchAhead(const Items &items, size_t at,
+                        ProducerOf producerOf) const {
+  constexpr size_t near = 12, far = 24;
+  auto producer = [&](size_t k) -> int32_t {
+    int32_t op = k < items.size() ? producerOf(items[k]) : -1;
+    return op < static_cast<int64_t>(graph.ops.size()) ? op : -1;
+  };
+  if (int32_t op = producer(at + far); op >= 0) {
+    __builtin_prefetch(&graph.ops[op].outputs);
+    __builtin_prefetch(&firstTensor[op]);
+    __builtin_prefetch(&placement.device[op]);
+  }
+  if (int32_t op = producer(at + near);
+      op >= 0 && firstTensor[op] < firstTensor[op + 1]) {
+    __builtin_prefetch(graph.ops[op].outputs.data());
+    __builtin_prefetch(&produced[firstTensor[op]], /*rw=*/1);
+    __builtin_prefetch(&firstCopy[firstTensor[op]], /*rw=*/1);
+  }
 }
 
 std::string Replay::nameOf(const Transfer &t) const {
@@ -218,7 +244,9 @@ void Replay::transfers() {
                      return a.startNs < b.startNs;
                    });
   ReplayedLinks links(machine);
-  for (const Transfer &t : sorted) {
+  for (size_t k = 0; k < sorted.size(); ++k) {
+    fetchAhead(sorted, k, [](const Transfer &t) { return t.op; });
+    const Transfer &t = sorted[k];
     if (t.op < 0 || static_cast<size_t>(t.op) >= graph.ops.size() ||
         t.output < 0 ||
         static_cast<size_t>(t.output) >= graph.ops[t.op].outputs.size() ||
@@ -258,7 +286,9 @@ void Replay::transfers() {
 }
 
 void Replay::edges() {
-  for (const Edge &edge : graph.edges) {
+  for (size_t k = 0; k < graph.edges.size(); ++k) {
+    fetchAhead(graph.edges, k, [](const Edge &edge) { return edge.from; });
+    const Edge &edge = graph.edges[k];
     const Operator &from = graph.ops[edge.from], &to = graph.ops[edge.to];
     int32_t a = placement.device[edge.from], b = placement.device[edge.to];
     int64_t start = placement.startNs[edge.to];
@@ -304,9 +334,12 @@ void Replay::memory() {
            op.result ? endOfStep : produced[firstTensor[i] + k].lastUse,
            op.outputs[k].memory);
   }
-  for (const Transfer &t : copies)
+  for (size_t k = 0; k < copies.size(); ++k) {
+    fetchAhead(copies, k, [](const Transfer &t) { return t.op; });
+    const Transfer &t = copies[k];
     hold(t.to, t.startNs, holding(t.op, t.output, t.to)->lastUse,
          graph.ops[t.op].outputs[t.output].copy);
+  }
   levels.resize(numDevices);
   for (int32_t d = 0; d < numDevices; ++d) {
     std::sort(taken[d].begin(), taken[d].end());
