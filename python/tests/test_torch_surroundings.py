@@ -21,7 +21,7 @@ from torch_support import F, nn, seeded, torch  # noqa: F401
 from torch.nn.utils import prune
 
 from baechi.importer.common.errors import ImportFailure
-from baechi.torch import surroundings
+from baechi.torch import values
 
 pytestmark = support.needs_tools
 
@@ -413,16 +413,16 @@ def test_what_forward_leaves_behind_is_refused(model, loss, message):
 def test_frozen_values_compare_as_they_are():
     def same(a, b):
         names = frozenset({"temperature"})
-        return surroundings.frozen(a, names) == surroundings.frozen(b, names)
+        return values.frozen(a, names) == values.frozen(b, names)
 
     assert same(float("nan"), float("nan")) and same([1, {"a": 2.0}], [1, {"a": 2.0}])
     assert not same(0.0, -0.0) and not same(0j, -0j) and same(float("-nan"), float("nan"))
     assert not same(1, 1.0) and not same(True, 1) and not same((1,), [1])
     assert same(slice(1, 2), slice(1, 2)) and not same(slice(1, 2), slice(1, 3))
     config = Config()
-    first = surroundings.frozen(config, frozenset({"temperature"}))
+    first = values.frozen(config, frozenset({"temperature"}))
     config.unread = 7
-    assert surroundings.frozen(config, frozenset({"temperature"})) == first
+    assert values.frozen(config, frozenset({"temperature"})) == first
     config.temperature = 7.0
-    assert surroundings.frozen(config, frozenset({"temperature"})) != first
-    hash(surroundings.frozen([slice(1), {"a": {1, 2}}, config, object()], frozenset()))
+    assert values.frozen(config, frozenset({"temperature"})) != first
+    hash(values.frozen([slice(1), {"a": {1, 2}}, config, object()], frozenset()))

@@ -28,15 +28,8 @@ from torch.utils import _pytree as pytree
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.names import user_line
 from baechi.torch.gradients import Elsewhere
-from baechi.torch.surroundings import (
-    OWN,
-    PLAIN,
-    Objects,
-    Snapshot,
-    difference,
-    has_settings,
-    own_attributes,
-)
+from baechi.torch.surroundings import OWN, Objects, Snapshot, difference
+from baechi.torch.values import PLAIN, has_settings, own_attributes, settings
 
 Owner = torch.nn.Module | type
 
@@ -97,7 +90,9 @@ def _held(objects: Objects) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, list | tuple):
             yield from ((f"{path}[{i}]", x) for i, x in enumerate(value))
         elif has_settings(value):
-            yield from ((f"{path}.{name}", x) for name, x in vars(value).items() if name in names)
+            yield from (
+                (f"{path}.{name}", x) for name, x in settings(value).items() if name in names
+            )
 
 
 class Journal:

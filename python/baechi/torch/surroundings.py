@@ -10,36 +10,44 @@ program fits, so that a step is compiled again where PyTorch would compute other
 
 from __future__ import annotations
 
-import collections
 import dis
-import enum
 import functools
 import inspect
-import math
 import operator
-import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
-from torch._subclasses import FakeTensor
 
-PLAIN = (
-    bool, int, float, complex, str, bytes, type(None), enum.Enum, range,
-    torch.dtype, torch.device, torch.Size,
-)  # fmt: skip
+from baechi.torch.values import (
+    CONTAINERS,
+    DEEPEST,
+    MOST_ELEMENTS,
+    PLAIN,
+    frozen,
+    has_settings,
+    is_users,
+    own_attributes,
+    settings,
+)
+
 # What every module has, and who else looks at it: the parameters, buffers and hooks.
 OWN = frozenset(vars(torch.nn.Module())) | {"_is_full_backward_hook"}
-_MOST_ELEMENTS = 256  # of a container; larger ones are data, and count by their identity
-_DEEPEST = 8  # container or object within another
-_CONTAINERS = (list, tuple, collections.deque, set, frozenset)
 _FUNCTIONS = (
     types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial
 )  # fmt: skip
+# Methods that run without being named; not those that compare, print or copy, which name all
+# attributes of an object.
+_OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+_IMPLICIT = [f"__{side}{name}__" for side in ("", "r") for name in _OPERATORS] + [
+    f"__{name}__"
+    for name in "call getattr getattribute getitem len iter next contains bool float int index "
+    "complex neg pos abs invert enter exit missing".split()
+]
+# Where attributes are read by strings, those that stand in the code are names.
+_BY_STRINGS = frozenset({"getattr", "vars", "__dict__", "asdict", "attrgetter"})
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-_PACKAGES = ("site-packages", "dist-packages")
 
 Snapshot = Mapping[str, Any]
 # What is found at a path, and what the code that reads it names.
@@ -79,6 +87,8 @@ def _told(value: Any) -> str:
     if value is None:
         return "nothing"
     kind, content = value
+    if kind is types.CodeType:
+        return "another function"
     plain = isinstance(content, PLAIN) and kind is not object
     return repr(content) if plain else "another object"
 
@@ -157,7 +167,7 @@ class _Looking:
         while True:
             more = names
             for kind in _kinds(value, names):
-                for name in sorted(names | {"__call__"}):
+                for name in sorted(names.union(_IMPLICIT)):
                     for method in _methods(kind, name):
                         more |= self.at_function(path, method, kind)
             if more == names:
@@ -200,8 +210,12 @@ class _Looking:
         not looked at: None."""
         if kind in self._named:
             return self._named[kind]
-        users = is_users(kind.forward)
-        names = self.at_function(path, kind.forward, kind) if users else None
+        names = None
+        if is_users(kind.forward):
+            names = self.at_function(path, kind.forward, kind)
+            for name in _IMPLICIT:
+                for method in _methods(kind, name):
+                    names |= self.at_function(path, method, kind)
         if self._depth == 0:  # else they may not be all
             self._named[kind] = names
         return names
@@ -247,6 +261,10 @@ class _Looking:
         key = function, owner  # the methods that it calls are its owner's
         if key not in self._functions:
             self._functions[key] = _names(function.__code__)  # ends recursion
+            # Whoever replaces it, or the method of a class, has other code run.
+            where = f"{path}: {function.__qualname__}()"
+            same_name = self.found.get(where, (None, ()))[1]
+            self.found[where] = types.CodeType, (*same_name, function.__code__)
             self._depth += 1
             self._functions[key] |= self._at_code(path, function, owner)
             self._depth -= 1
@@ -271,6 +289,9 @@ class _Looking:
         names = names.union(*called)
         for where, value, _ in values:
             self._at_value(where, value, names)
+            if isinstance(value, types.FunctionType):
+                for name in sorted(names & vars(value).keys()):
+                    self._put(f"{where}.{name}", vars(value)[name], names)
         return names
 
     def _at_value(self, path: str, value: Any, names: frozenset[str]) -> None:
@@ -314,6 +335,8 @@ def _methods(owner: type | None, name: str, by_super: bool = False) -> Iterator[
         if isinstance(found, functools.cached_property):
             found = found.func
         found = found.fget if isinstance(found, property) else found
+        if not isinstance(found, types.FunctionType):
+            found = getattr(type(found), "__get__", None)  # a descriptor's
         if isinstance(found, types.FunctionType):
             yield found
         if not by_super:
@@ -323,67 +346,17 @@ def _methods(owner: type | None, name: str, by_super: bool = False) -> Iterator[
 def _kinds(value: Any, names: frozenset[str], depth: int = 0) -> set[type]:
     """The users' classes of an object and of those in it, as far as `frozen` looks."""
     kinds: set[type] = set()
-    if isinstance(value, PLAIN) or depth >= _DEEPEST:
+    if isinstance(value, PLAIN) or depth >= DEEPEST:
         return kinds
     parts: Iterable[Any] = ()
-    if isinstance(value, Mapping) and len(value) <= _MOST_ELEMENTS:
+    if isinstance(value, Mapping) and len(value) <= MOST_ELEMENTS:
         parts = value.values()
-    elif isinstance(value, _CONTAINERS) and len(value) <= _MOST_ELEMENTS:
+    elif isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS:
         parts = value
     elif has_settings(value) and is_users(type(value)):
         kinds.add(type(value))
-        parts = (part for name, part in vars(value).items() if name in names)
+        parts = (part for name, part in settings(value).items() if name in names)
     return kinds.union(*(_kinds(part, names, depth + 1) for part in parts))
-
-
-def own_attributes(kind: type) -> dict[str, Any]:
-    """What a user's class itself has for all of its objects: no functions, and nothing that
-    computes what it gives."""
-    if kind is object or not is_users(kind):
-        return {}
-    return {
-        name: value
-        for name, value in vars(kind).items()
-        if not name.startswith("__") and not hasattr(type(value), "__get__")
-    }
-
-
-def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]:
-    """(kind, content), which compare as the values do; what is not plain, by identity.
-    Of a user's object, such as a configuration, the attributes that code `names`."""
-    # Those that equal others, or not even themselves.
-    if isinstance(value, float) and (math.isnan(value) or str(value) == "-0.0"):
-        return float, str(value)
-    if isinstance(value, complex):
-        return complex, repr(value)
-    if isinstance(value, slice):  # has no hash
-        return slice, (value.start, value.stop, value.step)
-    if isinstance(value, PLAIN):
-        return type(value), value
-    if isinstance(value, FakeTensor):
-        return object, FakeTensor
-    if isinstance(value, np.ndarray) and value.size <= _MOST_ELEMENTS:
-        return np.ndarray, (value.dtype.str, value.shape, value.tobytes())
-    if isinstance(value, np.generic):
-        return type(value), value.tobytes()
-    if depth < _DEEPEST:
-        within = functools.partial(frozen, names=names, depth=depth + 1)
-        if isinstance(value, Mapping) and len(value) <= _MOST_ELEMENTS:
-            return type(value), tuple((within(k), within(v)) for k, v in value.items())
-        if isinstance(value, set | frozenset) and len(value) <= _MOST_ELEMENTS:
-            return type(value), frozenset(within(x) for x in value)
-        if isinstance(value, _CONTAINERS) and len(value) <= _MOST_ELEMENTS:
-            return type(value), tuple(within(x) for x in value)
-        if has_settings(value):
-            read = [name for name in vars(value) if name in names]
-            return type(value), (id(value), *((name, within(vars(value)[name])) for name in read))
-    return object, id(value)
-
-
-def has_settings(value: Any) -> bool:
-    if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
-        return False
-    return hasattr(value, "__dict__") and not type(value).__module__.startswith("torch")
 
 
 @functools.cache
@@ -398,7 +371,10 @@ def _globals(code: types.CodeType) -> frozenset[str]:
 def _names(code: types.CodeType) -> frozenset[str]:
     """Globals and attributes that code names, with those of functions within it."""
     inner = (_names(x) for x in code.co_consts if isinstance(x, types.CodeType))
-    return frozenset(code.co_names).union(*inner)
+    found = frozenset(code.co_names).union(*inner)
+    if found & _BY_STRINGS:
+        found |= {x for x in code.co_consts if isinstance(x, str) and x.isidentifier()}
+    return found
 
 
 def _given(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -412,18 +388,3 @@ def _given(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     positional = code.co_varnames[: code.co_argcount]
     yield from zip(positional[len(positional) - len(defaults) :], defaults)
     yield from (function.__kwdefaults__ or {}).items()
-
-
-def is_users(owner: Any) -> bool:
-    """Not the standard library's and no installed package's: those have no values that
-    change what they compute, or too many to look at."""
-    name = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
-    return name is None or _is_users_module(name)  # None: made by exec
-
-
-@functools.cache
-def _is_users_module(name: str) -> bool:
-    if name.split(".")[0] in sys.stdlib_module_names - {"__main__"}:
-        return False
-    file = getattr(sys.modules.get(name), "__file__", None)
-    return file is None or not any(folder in file for folder in _PACKAGES)
