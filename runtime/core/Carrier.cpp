@@ -254,9 +254,13 @@ void Carrier::noteArrival(const Message &message) {
   for (int32_t lane : link.lanes) {
     int64_t sinceNs = message.offeredNs;
     for (const std::vector<Message> *others : {&waiting, &moving})
-      for (const Message &other : *others)
-        if (takes(linkOf(other), lane))
+      for (const Message &other : *others) {
+        // What is in its latency alone takes no lane.
+        bool isMoved =
+            others == &moving && isLastSlice(other) && other.endNs <= movedNs;
+        if (!isMoved && takes(linkOf(other), lane))
           sinceNs = std::min(sinceNs, other.offeredNs);
+      }
     LaneRecord &record = exchange.lanes()[size_t(lane)];
     int64_t &counted = countedNs[size_t(lane)];
     record.usedNs += bytesNs(link, bytesOf(message));

@@ -296,12 +296,13 @@ std::optional<int32_t> RankRelay::stopStep() {
     if (!peers[0].isLost)
       say(peers[0], Notice::Stopped, !idle);
     // Stopped itself, say: nobody else would tell, and its next command may
-    // never come.
-    if (isUnheard)
+    // never come. Where it is only slow, it still says that it lives.
+    bool isSilent = isUnheard && peers[0].silent.exceeds(0.5 * graceSeconds);
+    if (isSilent)
       ranks->setLost(0);
     if (agreed.empty())
       agreed = describeOwnFailure();
-    if (isUnheard)
+    if (isSilent)
       agreed += "; " + Ranks::name(0) + " does not answer";
     flush();
     return 1;

@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Ranks.h"
+#include "core/Attention.h"
 #include "ranks/Protocol.h"
 #include "ranks/Transport.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -35,13 +37,15 @@ int32_t Ranks::ownerOf(size_t device, size_t devices) const {
   return int32_t(device * size_t(size()) / devices);
 }
 
-/// Waits for a message between steps. It may take as long as the other rank
-/// wants: it compiles, say.
-Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer) {
+/// Waits for a message between steps. One that is received may take as long as
+/// the other rank wants: it compiles, say. What is sent to it, it takes soon.
+Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer, bool sends) {
+  constexpr double silencesToTake = 6;
   if (broken())
     return Error(describeLost(lost));
   Problem problem = begun;
   int32_t lostFirst = -1;
+  Attention since;
   for (int64_t looks = 0; !problem && ticket.busy; ++looks) {
     problem = link->poll(ticket);
     if (problem || !ticket.busy)
@@ -52,6 +56,18 @@ Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer) {
     }
     std::this_thread::sleep_for(
         std::chrono::microseconds(looks < 2000 ? 50 : 1000));
+    since.look();
+    if (sends && silenceSeconds > 0 &&
+        since.exceeds(silencesToTake * silenceSeconds)) {
+      link->abandon(ticket);
+      setLost(peer);
+      return Error(
+          name(peer) +
+          " was lost: it has taken nothing of what it "
+          "was sent for " +
+          std::to_string(std::lround(silencesToTake * silenceSeconds)) +
+          " seconds");
+    }
     if (int32_t gone = link->lostRank(); gone >= 0) {
       // What it sent before may still be on its way.
       problem = link->poll(ticket);
@@ -81,14 +97,15 @@ Error Ranks::send(int32_t to, std::string_view bytes) {
   int64_t size = int64_t(bytes.size());
   Ticket ticket;
   if (Error error = wait(
-          ticket, link->send(ticket, to, tags::Size, &size, sizeof(size)), to))
+          ticket, link->send(ticket, to, tags::Size, &size, sizeof(size)), to,
+          /*sends=*/true))
     return error;
   for (int64_t at = 0; at < size; at += tags::chunkBytes)
     if (Error error =
             wait(ticket,
                  link->send(ticket, to, tags::Bytes, bytes.data() + at,
                             std::min(tags::chunkBytes, size - at)),
-                 to))
+                 to, /*sends=*/true))
       return error;
   return Error();
 }
@@ -105,7 +122,7 @@ Error Ranks::receive(int32_t from, std::string &bytes) {
   Ticket ticket;
   if (Error error = wait(
           ticket, link->receive(ticket, from, tags::Size, &size, sizeof(size)),
-          from))
+          from, /*sends=*/false))
     return error;
   bytes.resize(size_t(size));
   for (int64_t at = 0; at < size; at += tags::chunkBytes)
@@ -113,7 +130,7 @@ Error Ranks::receive(int32_t from, std::string &bytes) {
             wait(ticket,
                  link->receive(ticket, from, tags::Bytes, bytes.data() + at,
                                std::min(tags::chunkBytes, size - at)),
-                 from))
+                 from, /*sends=*/false))
       return error;
   return Error();
 }

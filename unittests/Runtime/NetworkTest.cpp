@@ -211,6 +211,36 @@ TEST(Network, QueuesShareALane) {
   }
 }
 
+TEST(Network, NoneWaitsForALaneInItsLatency) {
+  Program program = makeProgram(3);
+  int64_t latency[] = {200 * ms, 1 * ms};
+  for (int32_t to : {1, 2}) {
+    addQueue(program, 0, to, {bytes});
+    program.queues.back().link = SimulatedLink{latency[to - 1], 1, {0, to}};
+  }
+  auto take = [](int32_t queue) {
+    return [queue](Context context, char *arena) {
+      return receiveAll(context, queue, 1, arena);
+    };
+  };
+  // The second one is offered while the first one is on its way.
+  auto session = makeSession(
+      std::move(program),
+      {[](Context context, char *arena) {
+         if (baechi_send(context, 0, 0, arena))
+           return 1;
+         std::this_thread::sleep_for(std::chrono::milliseconds(100));
+         return int32_t(baechi_send(context, 1, 0, arena));
+       },
+       take(0), take(1)});
+  ASSERT_TRUE(session);
+  ASSERT_SUCCESS(session->step());
+  const LaneRecord &shared = session->timeline().lanes[0];
+  EXPECT_EQ(shared.usedNs, 2 * 1000 * bytes);
+  // Else it has all of the 100 ms.
+  EXPECT_LT(shared.waitedNs, 90 * ms);
+}
+
 TEST(Network, AFailedStepLeavesNothingOnTheWay) {
   constexpr int32_t count = 4;
   std::atomic<bool> fails{true};

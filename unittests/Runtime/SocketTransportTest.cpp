@@ -235,6 +235,17 @@ TEST(SocketTransport, WhoWaitsForRank0LeavesItToTellOfOthers) {
   EXPECT_THAT(told, StartsWith("rank 2 was lost"));
 }
 
+TEST(SocketTransport, WhoTakesNothingIsGivenUp) {
+  Transports all = connected(2);
+  Ranks first(std::move(all[0]));
+  first.setSilence(0.1);
+  // More than sockets hold.
+  EXPECT_EQ(first.send(1, std::string(64 << 20, 'x')).message(),
+            "rank 1 was lost: it has taken nothing of what it was sent for 1 "
+            "seconds");
+  EXPECT_EQ(first.lostRank(), 1);
+}
+
 TEST(SocketTransport, WhoHasLeftIsWaitedForNoMore) {
   Transports all = connected(2);
   std::thread leaver([&] { all[1]->close(); });

@@ -68,7 +68,9 @@ public:
   /// lines "name: value"; the error names the first that is not.
   Error agree(const Error &error, const std::string &same);
 
-  /// A rank that says nothing for so long during a step is given up. 0: never.
+  /// A rank that says nothing for so long during a step is given up, and
+  /// between steps one that takes nothing of what it is sent for six times as
+  /// long. 0: never.
   void setSilence(double seconds) { silenceSeconds = seconds; }
   double silence() const { return silenceSeconds; }
 
@@ -94,7 +96,8 @@ public:
   Transport &transport() { return *link; }
 
 private:
-  Error wait(struct Ticket &ticket, struct Problem begun, int32_t peer);
+  Error wait(struct Ticket &ticket, struct Problem begun, int32_t peer,
+             bool sends);
 
   std::unique_ptr<Transport> link;
   double silenceSeconds = 10;

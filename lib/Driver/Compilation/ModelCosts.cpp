@@ -1,5 +1,4 @@
-//===- ModelCosts.cpp - What a model's kernels take
-//------------------------===//
+//===- ModelCosts.cpp - What a model's kernels take -----------------------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

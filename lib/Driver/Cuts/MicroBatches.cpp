@@ -122,11 +122,16 @@ Compilation::compileOrCut(SetArguments setArguments) {
   std::string why;
   if (failed(program) && error != said.end() && mayCut) {
     endPhases();
+    // Comparing with the whole step compiles that, too.
+    bool hasLeftOut = hostCompiler->hasLeftOut();
     FailureOr<CompiledProgram> cut = cutToFit(setArguments, why);
     if (succeeded(cut))
       return cut;
-    if (hostCompiler->hasLeftOut() && !listener.isStopped())
+    if (hasLeftOut && !listener.isStopped())
       compileWhole(/*isLast=*/true);
+    // The last pieces were counted.
+    if (succeeded(program) && asked.costs == "measured")
+      costs.count(module());
     if (failed(program) && error != said.end() && !why.empty())
       *error << "\n" << why;
   } else if (failed(program) && error != said.end() && isTight) {

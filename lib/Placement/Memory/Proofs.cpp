@@ -297,7 +297,8 @@ Infeasible Prover::leastOrder() const {
   std::string names;
   for (int32_t i : floor.nodes)
     names += (names.empty() ? "" : " or ") + nodeName(problem, i);
-  return {heldWhile(names, floor.bytes), floor.nodes.front()};
+  return {heldWhile(names, floor.bytes),
+          floor.nodes.size() == 1 ? floor.nodes.front() : -1};
 }
 
 Infeasible Prover::largestMoment() {

@@ -122,7 +122,8 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       // A name alone is in the error's text.
       Operation *about =
           result.errorOp < 0 ? nullptr : graph->operation(result.errorOp);
-      bool isInFile = about && isa<FileLineColLoc>(about->getLoc());
+      bool isInFile =
+          about && about->getLoc()->findInstanceOf<FileLineColLoc>();
       emitError(isInFile ? about->getLoc() : step->getLoc()) << result.error;
       return signalPassFailure();
     }

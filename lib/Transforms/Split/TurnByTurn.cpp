@@ -32,7 +32,7 @@ public:
 
   LogicalResult run() {
     for (Operation *op = &block.front(); op;) {
-      if (!isa<scf::WhileOp, scf::ForOp>(op) || !hasStableHlo(op)) {
+      if (!isWritten(op)) {
         op = op->getNextNode();
         continue;
       }
@@ -48,27 +48,23 @@ public:
 private:
   LogicalResult write(Operation *loop) {
     std::optional<Turns> turns = turnsOf(cast<LoopLikeOpInterface>(loop));
-    if (!turns)
-      return loop->emitError(
-          "is a loop in which replicas exchange values, and how many turns it "
-          "has is not known: let it count from one constant to another, or "
-          "exchange values outside of it");
-    int64_t operators = 0;
-    for (Region &region : loop->getRegions())
-      region.walk([&](Operation *op) {
-        operators += op->getParentRegion() == &region;
-      });
-    operators *= replicas;
-    int64_t all = 0;
-    if (llvm::MulOverflow(turns->count, operators, all) ||
-        all > kLargestUnrolled - written)
-      return loop->emitError("is a loop in which replicas exchange values, "
-                             "which is written turn by turn: its ")
-             << turns->count << " turns of " << operators
-             << " operators of all replicas are more than " << kLargestUnrolled
-             << " of a step: exchange values after it, or let a step do fewer "
-                "turns";
-    written += all;
+    // Of a loop within it is counted there.
+    if (!isCounted.erase(loop)) {
+      std::optional<uint64_t> operators = operatorsOf(loop);
+      if (!operators)
+        return failure();
+      uint64_t all =
+          llvm::SaturatingMultiply<uint64_t>(turns->count, *operators);
+      if (all > uint64_t(kLargestUnrolled - written))
+        return loop->emitError("is a loop in which replicas exchange values, "
+                               "which is written turn by turn: its ")
+               << turns->count << " turns of " << *operators
+               << " operators of all replicas are more than "
+               << kLargestUnrolled
+               << " of a step: exchange values after it, or let a step do "
+                  "fewer turns";
+      written += int64_t(all);
+    }
     builder.setInsertionPoint(loop);
     Values results = isa<scf::WhileOp>(loop)
                          ? turnsOfWhile(cast<scf::WhileOp>(loop), *turns)
@@ -77,10 +73,47 @@ private:
     loop->erase();
     // As what compared and counted.
     for (Operation *copy : llvm::reverse(copies))
-      if (isOpTriviallyDead(copy))
+      if (isOpTriviallyDead(copy)) {
+        isCounted.erase(copy);
         copy->erase();
+      }
     copies.clear();
     return success();
+  }
+
+  /// The operators of a turn of all replicas, with those of loops within, which
+  /// are written turn by turn, too; nothing, after an error, where turns are
+  /// not known.
+  std::optional<uint64_t> operatorsOf(Operation *loop) {
+    if (!turnsOf(cast<LoopLikeOpInterface>(loop))) {
+      loop->emitError(
+          "is a loop in which replicas exchange values, and how many turns it "
+          "has is not known: let it count from one constant to another, or "
+          "exchange values outside of it");
+      return std::nullopt;
+    }
+    uint64_t operators = 0;
+    for (Region &region : loop->getRegions())
+      for (Operation &op : region.getOps()) {
+        uint64_t turns = 1, ofTurn = uint64_t(replicas);
+        if (isWritten(&op)) {
+          std::optional<uint64_t> within = operatorsOf(&op);
+          if (!within)
+            return std::nullopt;
+          turns = turnsOf(cast<LoopLikeOpInterface>(&op))->count;
+          ofTurn = *within;
+        } else if (isa<LoopLikeOpInterface>(op)) {
+          op.walk([&](Operation *inner) {
+            ofTurn += inner == &op ? 0 : uint64_t(replicas);
+          });
+        }
+        operators = llvm::SaturatingMultiplyAdd(turns, ofTurn, operators);
+      }
+    return operators;
+  }
+
+  static bool isWritten(Operation *op) {
+    return isa<scf::WhileOp, scf::ForOp>(op) && hasStableHlo(op);
   }
 
   /// The number that a turn has, in the type that the loop counts in.
@@ -100,6 +133,8 @@ private:
       Operation *copy = builder.clone(op, mapping);
       copy->setLoc(namedAfter(&op, ".turn" + Twine(turn)));
       copies.push_back(copy);
+      if (isWritten(copy))
+        isCounted.insert(copy);
     }
   }
 
@@ -143,7 +178,8 @@ private:
   Block &block;
   int64_t replicas;
   int64_t written = 0;
-  SmallVector<Operation *> copies; ///< of one loop's operators
+  llvm::SmallPtrSet<Operation *, 8> isCounted; ///< loops of a turn of others
+  SmallVector<Operation *> copies;             ///< of one loop's operators
   OpBuilder builder;
 };
 } // namespace

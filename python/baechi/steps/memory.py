@@ -78,7 +78,8 @@ class LeastMemory:
     not_found_bytes: int
     """With so much none was found: there may be one."""
     impossible_bytes: int
-    """With so much, or less, there is none: the compiler has a proof."""
+    """With so much, or less, there is none: the compiler has a proof, of operators as they are.
+    What `fit_memory="auto"` cuts into pieces may take less."""
 
     def __str__(self) -> str:
         count = "1 device" if self.devices == 1 else f"{self.devices} devices"
@@ -89,7 +90,7 @@ class LeastMemory:
         )
         return (
             f"{count}: {size(self.bytes)} each; {vain}with {size(self.impossible_bytes)} there is "
-            "none"
+            "none, as long as no operator is cut"
         )
 
 
