@@ -40,11 +40,12 @@ _FUNCTIONS = (
 # Methods that run without being named; not those that compare, print or copy, which name all
 # attributes of an object.
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-_IMPLICIT = [f"__{side}{name}__" for side in ("", "r") for name in _OPERATORS] + [
+_IMPLICIT = frozenset(
     f"__{name}__"
-    for name in "call getattr getattribute getitem len iter next contains bool float int index "
-    "complex neg pos abs invert enter exit missing".split()
-]
+    for name in [*_OPERATORS, *(f"r{name}" for name in _OPERATORS)]
+    + "call getattr getattribute getitem len iter next contains bool float int index complex "
+    "neg pos abs invert enter exit missing".split()
+)
 # Where attributes are read by strings, those that stand in the code are names.
 _BY_STRINGS = frozenset({"getattr", "vars", "__dict__", "asdict", "attrgetter"})
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
@@ -167,7 +168,7 @@ class _Looking:
         while True:
             more = names
             for kind in _kinds(value, names):
-                for name in sorted(names.union(_IMPLICIT)):
+                for name in sorted(names | _implicit(kind)):
                     for method in _methods(kind, name):
                         more |= self.at_function(path, method, kind)
             if more == names:
@@ -213,7 +214,7 @@ class _Looking:
         names = None
         if is_users(kind.forward):
             names = self.at_function(path, kind.forward, kind)
-            for name in _IMPLICIT:
+            for name in sorted(_implicit(kind)):
                 for method in _methods(kind, name):
                     names |= self.at_function(path, method, kind)
         if self._depth == 0:  # else they may not be all
@@ -325,6 +326,12 @@ def _definitions(owner: type, name: str) -> Iterator[Any]:
     for kind in (*owner.__mro__, *type(owner).__mro__):
         if name in vars(kind):
             yield vars(kind)[name]
+
+
+def _implicit(kind: type) -> set[str]:
+    """The methods of `_IMPLICIT` that users' classes have."""
+    users = (each for each in kind.__mro__ if each is not object and is_users(each))
+    return {name for each in users for name in _IMPLICIT & vars(each).keys()}
 
 
 def _methods(owner: type | None, name: str, by_super: bool = False) -> Iterator[types.FunctionType]:

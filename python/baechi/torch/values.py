@@ -47,6 +47,8 @@ def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]
         value = [value.func, value.args, value.keywords]
     if isinstance(value, np.ndarray) and value.size <= MOST_ELEMENTS:
         return np.ndarray, (value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, bytearray) and len(value) <= MOST_ELEMENTS:
+        return bytearray, bytes(value)
     if isinstance(value, np.generic):
         return type(value), value.tobytes()
     if depth < DEEPEST:
