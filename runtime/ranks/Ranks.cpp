@@ -40,7 +40,8 @@ int32_t Ranks::ownerOf(size_t device, size_t devices) const {
 /// Waits for a message between steps. One that is received may take as long as
 /// the other rank wants: it compiles, say. What is sent to it, it takes soon.
 Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer, bool sends) {
-  constexpr double silencesToTake = 6;
+  const double silence = silenceSeconds > 0 ? silenceSeconds : 10,
+               patience = 6 * silence;
   if (broken())
     return Error(describeLost(lost));
   Problem problem = begun;
@@ -57,27 +58,27 @@ Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer, bool sends) {
     std::this_thread::sleep_for(
         std::chrono::microseconds(looks < 2000 ? 50 : 1000));
     since.look();
-    if (sends && silenceSeconds > 0 &&
-        since.exceeds(silencesToTake * silenceSeconds)) {
+    if (sends && silenceSeconds > 0 && since.exceeds(patience)) {
       link->abandon(ticket);
       setLost(peer);
-      return Error(
-          name(peer) +
-          " was lost: it has taken nothing of what it "
-          "was sent for " +
-          std::to_string(std::lround(silencesToTake * silenceSeconds)) +
-          " seconds");
+      return Error(name(peer) +
+                   " was lost: it has taken nothing of what it "
+                   "was sent for " +
+                   std::to_string(std::lround(patience)) + " seconds");
     }
     if (int32_t gone = link->lostRank(); gone >= 0) {
       // What it sent before may still be on its way.
       problem = link->poll(ticket);
       if (problem || !ticket.busy)
         break;
-      if (lostFirst < 0)
+      if (lostFirst < 0) {
         lostFirst = gone;
+        since.restart();
+      }
       // Rank 0 tells of the others when it looks: it would take who has left by
-      // then for the one that was lost.
-      if (!leads() && gone != 0)
+      // then for the one that was lost. Where it has failed itself, it tells
+      // nothing.
+      if (!leads() && gone != 0 && !since.exceeds(silence))
         continue;
       setLost(lostFirst);
       link->abandon(ticket);

@@ -150,23 +150,38 @@ ProfileRow rowOf(const Candidate &candidate, TimedCode &code) {
   return row;
 }
 
-/// Without rows.
-Profile profileOfThisHost() {
+/// The version of a library that a profile was measured with; empty: none.
+std::string versionIn(const Profile &profile, StringRef title) {
+  SmallVector<StringRef> parts;
+  StringRef(profile.compiler).split(parts, ", ");
+  for (StringRef part : parts)
+    if (part.consume_front(title) && part.consume_front(" "))
+      return part.str();
+  return "";
+}
+
+/// Without rows. A library that cannot be loaded is the one of \p kept: that it
+/// is missing is an error where it is called, and no reason to measure anew.
+Profile profileOfThisHost(const Profile &kept) {
   Profile own;
   own.target = HostJit::hostTarget();
   own.compiler = ("kernels " + llvm::Twine(kHostCodeVersion) + ", LLVM " +
                   LLVM_VERSION_STRING)
                      .str();
-  for (const GemmLibrary &library : gemmLibraries())
-    if (std::string version = gemmLibraryVersion(library); !version.empty())
+  for (const GemmLibrary &library : gemmLibraries()) {
+    std::string version = gemmLibraryVersion(library);
+    if (version.empty())
+      version = versionIn(kept, library.title);
+    if (!version.empty())
       own.compiler += (", " + library.title + " " + version).str();
+  }
   return own;
 }
 
 /// Makes this host the profile's target, and this the compiler: times of other
 /// ones are not their own.
 void dropForeignRows(ModuleOp module, Profile &profile) {
-  Profile own = profileOfThisHost();
+  Profile own = profileOfThisHost(profile);
   if (!profile.target.empty() && !profile.isComparable(own)) {
     auto describe = [](const Profile &profile) {
       return "'" + profile.target + "' by '" + profile.compiler + "'";
@@ -207,7 +222,7 @@ public:
 } // namespace
 
 void baechi::noteScratch(const Profile &profile, LoweredKernels &kernels) {
-  if (!profile.isComparable(profileOfThisHost()))
+  if (!profile.isComparable(profileOfThisHost(profile)))
     return;
   for (const ProfileRow &row : profile.rows)
     if (row.kind == kKind)
