@@ -78,8 +78,7 @@ Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer, bool sends) {
       // Rank 0 tells of the others when it looks: it would take who has left by
       // then for the one that was lost. Where it has failed itself, it tells
       // nothing.
-      bool isAnother = gone != 0 && gone != rank();
-      if (!leads() && isAnother && !since.exceeds(silence))
+      if (!leads() && gone != 0 && !since.exceeds(silence))
         continue;
       setLost(lostFirst);
       link->abandon(ticket);

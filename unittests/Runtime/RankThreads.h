@@ -75,9 +75,9 @@ struct RankThreads {
     return session;
   }
 
-  /// Once rank 0's session is gone.
+  /// Once rank 0's session is gone. Where another was lost, its process ends.
   void end() {
-    if (hub->failingCall && members[0]->broken())
+    if (members[0]->broken())
       hub->killed = 0;
     for (std::thread &follower : followers)
       follower.join();

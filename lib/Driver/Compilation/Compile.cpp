@@ -181,9 +181,7 @@ Compilation::form(const SplitChoice &choice, ModuleOp model,
 }
 
 bool Compilation::hasDeviceOf(StringRef kind) const {
-  return llvm::any_of(target.devices, [&](const placement::Device &device) {
-    return device.kind == kind;
-  });
+  return baechi::hasDeviceOf(target, kind);
 }
 
 void Compilation::tellPhases() {

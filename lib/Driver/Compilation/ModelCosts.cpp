@@ -33,12 +33,6 @@ bool baechi::canRunSteps(ModuleOp module) {
   return llvm::none_of(module.getOps<func::FuncOp>(), isHostCall);
 }
 
-bool ModelCosts::hasDeviceOf(StringRef kind) const {
-  return llvm::any_of(target.devices, [&](const placement::Device &device) {
-    return device.kind == kind;
-  });
-}
-
 llvm::Error ModelCosts::measureMachine(bool always) {
   // A short form's links are only assumed.
   bool assumed = StringRef(asked.machine).starts_with("host:") &&
@@ -168,7 +162,7 @@ void ModelCosts::readProfile() {
 
 void ModelCosts::measurePeaks() {
   if (asked.costs != "measured" || kept.peaks || !asked.measuresPeaks ||
-      !hasDeviceOf("host"))
+      !hasDeviceOf(target, "host"))
     return;
   kept.peaks = measureHostPeaks();
   peaksMeasured = bool(kept.peaks);
@@ -189,7 +183,7 @@ void ModelCosts::keep() {
 llvm::Error ModelCosts::find(HostCompiler &compiler, const SingleSteps &steps) {
   SmallVector<const KernelCosts *> measured;
   for (const KernelCosts *costs : kernelCosts()) {
-    if (asked.costs != "measured" || !hasDeviceOf(costs->kind()))
+    if (asked.costs != "measured" || !hasDeviceOf(target, costs->kind()))
       continue;
     if (llvm::Error error = costs->adopt(compiler.module(), kept))
       listener.note(
@@ -267,7 +261,7 @@ void ModelCosts::takeKeptChoice(KernelChoices &choices) {
 
 LogicalResult ModelCosts::settleChoice(HostCompiler &compiler,
                                        KernelChoices &choices) {
-  if (choices.empty() || !hasDeviceOf("host"))
+  if (choices.empty() || !hasDeviceOf(target, "host"))
     return success();
   ProgramChoice chosen = choices.chosen();
   std::optional<ProgramChoice> known;
@@ -308,7 +302,7 @@ void ModelCosts::count(ModuleOp module) {
   counted.measured = counted.estimated = counted.disturbed = 0;
   for (const ProfileRow &row : kept.rows)
     if (auto found = measured.find(row.hash); found != measured.end()) {
-      found->second |= hasDeviceOf(row.kind);
+      found->second |= hasDeviceOf(target, row.kind);
       counted.disturbed += row.disturbed || row.stepDisturbed;
     }
   for (const auto &kernel : measured)

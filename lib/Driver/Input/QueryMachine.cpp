@@ -335,6 +335,13 @@ llvm::Expected<bool> baechi::measureRuntime(placement::Machine &machine,
   return !step->disturbed;
 }
 
+bool baechi::hasDeviceOf(const placement::Machine &machine,
+                         llvm::StringRef kind) {
+  return llvm::any_of(machine.devices, [&](const placement::Device &device) {
+    return device.kind == kind;
+  });
+}
+
 llvm::Expected<bool> baechi::measureLinks(placement::Machine &machine,
                                           Listener &listener) {
   llvm::SmallVector<int32_t> inMemory = devicesWhere(machine, isHostMemory);

@@ -44,7 +44,7 @@ public:
           std::min(device.memory - (arena.bytes - arena.limit),
                    arena.promised > 0 ? arena.limit - beyond : device.memory);
       // Nothing was found there.
-      if (lowered <= low && device.memory - low > 1)
+      if (low > 0 && lowered <= low && device.memory - low > 1)
         lowered = low + (device.memory - low) / 2;
       device.memory = std::max<int64_t>(1, lowered);
       smallest = std::min(smallest, static_cast<double>(device.memory) /

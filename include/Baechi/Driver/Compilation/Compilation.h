@@ -46,8 +46,7 @@ public:
     return costs.measureMachine(always);
   }
 
-  /// Gives a first value to every argument of a program of the model.
-  using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
+  using SetArguments = ModelCosts::SetArguments;
 
   /// Costs of the kernels, measured or estimated. \p setArguments: for the
   /// steps on one device that they are measured in. Once.

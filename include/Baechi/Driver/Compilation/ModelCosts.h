@@ -41,6 +41,9 @@ public:
     std::function<void()> endPhases;
   };
 
+  /// Gives a first value to every argument of a program of the model.
+  using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
+
   /// Steps on one device, which tell what kernels take within them.
   struct SingleSteps {
     /// The current model on all memory of a kind of devices; null: that cannot
@@ -48,8 +51,7 @@ public:
     llvm::function_ref<llvm::Expected<std::unique_ptr<Execution>>(
         llvm::StringRef kind)>
         create;
-    /// Gives a first value to every argument.
-    llvm::function_ref<llvm::Error(Execution &)> setArguments;
+    SetArguments setArguments;
   };
 
   explicit ModelCosts(Context context)
@@ -93,7 +95,6 @@ public:
   bool isSettled(mlir::ModuleOp module) const;
 
 private:
-  bool hasDeviceOf(llvm::StringRef kind) const;
   /// Takes what --step-times says, if it was given; false: it was not.
   llvm::Expected<bool> takeGivenTimes();
   /// Measures what the profile lacks of a kind's kernels, as far as the budget

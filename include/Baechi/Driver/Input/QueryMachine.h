@@ -18,6 +18,8 @@ namespace runtime {
 class Ranks;
 } // namespace runtime
 
+bool hasDeviceOf(const placement::Machine &machine, llvm::StringRef kind);
+
 /// Replaces the links between the host devices of \p machine by what copies
 /// between two of its threads measure, those of its disks by what the file in
 /// the folder BAECHI_DISK does, and what is known of the runtime by what empty
