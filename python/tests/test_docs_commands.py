@@ -35,7 +35,7 @@ _SMALL = ("test/fixtures/transformer_small.mlir.xz", "test/fixtures/mlp_tiny.mli
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """As a checkout, with the files that the pages' reader brings."""
-    for name in ("benchmarks", "data", "examples", "scripts", "test"):
+    for name in ("benchmarks", "data", "examples", "python", "scripts", "test"):
         (tmp_path / name).symlink_to(ROOT / name)
     built = tools.find("baechi-run").parents[1]
     (tmp_path / "build").mkdir()
@@ -258,9 +258,12 @@ def test_models_of_pytorch(folder):
 
 
 def test_cuts(folder):
-    out = succeeds(
-        run_commands("splitting.md", folder, instead=[("mlp_small.mlir", "mlp_tiny.mlir")])
-    )
+    pytest.importorskip("jax")
+    small = [
+        ("mlp_small.mlir", "mlp_tiny.mlir"),
+        ("gnmt --preset=paper --set batch=256", "mlp --preset=tiny"),
+    ]
+    out = succeeds(run_commands("splitting.md", folder, instead=small))
     # The first two are what one machine measured.
     pieces = blocks("splitting.md", "text")[2]
     assert pieces in out
