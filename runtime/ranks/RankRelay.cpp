@@ -180,7 +180,14 @@ void RankRelay::offered(int32_t queue, int32_t seq, bool odd) {
   size_t message =
       firstMessage[queue] + size_t(seq) + (odd ? messagesOfStep : 0);
   offers[place % offers.size()].store(uint32_t(message) + 1,
-                                      std::memory_order_release);
+                                      std::memory_order_seq_cst);
+  stir();
+}
+
+void RankRelay::stir() {
+  if (asleep.load(std::memory_order_seq_cst) &&
+      asleep.exchange(false, std::memory_order_seq_cst))
+    transport.wake();
 }
 
 void RankRelay::reset(int64_t count, bool overlap) {
@@ -214,6 +221,7 @@ void RankRelay::reset(int64_t first, std::shared_ptr<RankCalls> given) {
   firstStep = steps = first;
   isOpen = true;
   calls = std::move(given);
+  calls->setListener([this] { stir(); });
   for (Message &message : messages)
     message.step = first + (message.odd != ((first & 1) != 0));
   for (Peer &peer : peers)
@@ -427,9 +435,20 @@ int32_t RankRelay::run(baechi_context &self) {
   }
 }
 
-/// MPI has to be looked at; who computes should not be kept from it.
+/// Who computes should not be kept from it. MPI has to be looked at, and ports;
+/// sockets wake who waits for them.
 void RankRelay::rest(bool busy) {
   idleLooks = busy ? 0 : idleLooks + 1;
+  if (sleeps && ports.empty() && (!spins || idleLooks >= 20000)) {
+    bool isAnnounced = asleep.load(std::memory_order_relaxed);
+    if (busy || !isAnnounced) {
+      asleep.store(!busy, std::memory_order_seq_cst);
+      return; // looks once more
+    }
+    sleeps = transport.wait(lookEvery);
+    asleep.store(false, std::memory_order_relaxed);
+    return;
+  }
   if (busy || idleLooks < 32)
     return;
   if (spins && idleLooks < 20000) {
