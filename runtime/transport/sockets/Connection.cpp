@@ -70,9 +70,8 @@ void Connection::begin(uint64_t handle) {
       meet(frame);
     }
   } else {
-    frames.push_back(
-        {Frame::Ready, message.tag, message.epoch, memory.isReadable(), 0,
-         message.bytes, handle, 0});
+    frames.push_back({Frame::Ready, message.tag, message.epoch,
+                      memory.isReadable(), 0, message.bytes, handle, 0});
   }
   write();
 }
@@ -128,7 +127,7 @@ bool Connection::startFrame() {
     writing = matched.front();
     const Message &message = messages.of(writing);
     pieceToWrite = std::min(message.bytes - message.moved, pieceBytes);
-    outgoing = {Frame::Piece, message.tag,  message.epoch, 0,
+    outgoing = {Frame::Piece,  message.tag,  message.epoch, 0,
                 message.other, pieceToWrite, writing,       0};
   } else {
     return false;

@@ -35,9 +35,8 @@ void PeerMemory::meet(const Proof &given) {
 bool PeerMemory::read(void *to, uint64_t from, int64_t bytes) {
   iovec here{to, size_t(bytes)};
   iovec there{reinterpret_cast<void *>(uintptr_t(from)), size_t(bytes)};
-  bool isRead =
-      isReadable() &&
-      process_vm_readv(process, &here, 1, &there, 1, 0) == ssize_t(bytes);
+  bool isRead = isReadable() && process_vm_readv(process, &here, 1, &there, 1,
+                                                 0) == ssize_t(bytes);
   if (!isRead)
     process = 0;
   return isRead;

@@ -163,7 +163,6 @@ baechi::runtime::connectBySockets(const Meeting &meeting) {
   Expected<Mesh> mesh = meet(meeting);
   if (!mesh)
     return mesh.takeError();
-  return std::unique_ptr<Transport>(
-      std::make_unique<SocketTransport>(meeting.rank, std::move(*mesh),
-                                        meeting.readsMemory));
+  return std::unique_ptr<Transport>(std::make_unique<SocketTransport>(
+      meeting.rank, std::move(*mesh), meeting.readsMemory));
 }
