@@ -12,6 +12,32 @@
 using namespace baechi;
 using Kind = Instruction::Kind;
 
+int64_t baechi::numComputing(const StepProgram &program) {
+  return llvm::count_if(program.devices, [](const auto &instructions) {
+    return llvm::any_of(instructions, [](const Instruction &instruction) {
+      return instruction.kind == Kind::Operator;
+    });
+  });
+}
+
+int64_t baechi::singleDeviceNs(const StepProgram &program,
+                               const placement::RuntimeCosts &costs) {
+  int64_t ns = costs.startNs(/*several=*/false);
+  for (auto [number, device] : llvm::enumerate(program.devices))
+    for (const Instruction &instruction : device)
+      if (instruction.kind == Kind::Operator &&
+          !(number < program.isPool.size() && program.isPool[number]))
+        ns += instruction.ns + costs.operatorNs;
+  return ns;
+}
+
+int64_t baechi::leastOnOneGpuNs(const StepProgram &program) {
+  double ns = 0;
+  for (const GpuOperator &op : program.ofGpus)
+    ns += double(op.ns) * shareOfGpu(op);
+  return int64_t(ns);
+}
+
 StepProgram baechi::unrolled(const StepProgram &program, int steps) {
   StepProgram all = program;
   all.devices.assign(program.devices.size(), {});

@@ -27,6 +27,9 @@ public:
       : programs(programs), machine(machine),
         hasNetwork(module->hasAttr(kSimulatedNetwork)) {
     result.hasExchange = module->hasAttr(kExchange);
+    if (auto carrier = module->getAttrOfType<DenseI64ArrayAttr>(kCarrierCosts))
+      std::tie(result.carrierNs, result.carrierBytesPerUs) =
+          std::pair(carrier[0], carrier[1]);
     if (auto bytes = module->getAttrOfType<IntegerAttr>(kSliceBytes))
       sliceBytes = bytes.getInt();
     for (auto [index, program] : llvm::enumerate(programs))
@@ -206,6 +209,7 @@ private:
                isHost(channel.to)) {
       carry(channel);
       channel.latencyNs = link->latencyNs;
+      channel.isSimulated = true;
       cut(message, *link);
     }
   }

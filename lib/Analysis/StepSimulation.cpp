@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Runtime/Rules.h"
+#include "SimulatedCarrier.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -32,6 +33,10 @@ struct Slot {
 struct Device {
   size_t next = 0;   ///< the instruction
   double leftNs = 0; ///< of an operator that takes turns with others
+  /// Of what it computes alone.
+  int64_t busyUntil = 0;
+  /// Of what it is at, the time that the carrier has taken.
+  int64_t stolenNs = 0;
   /// Since when it waits for the message of its next instruction, and has
   /// nothing to copy meanwhile.
   int64_t waitsSince = unknown;
@@ -98,7 +103,11 @@ private:
   void advance(size_t index, int64_t now) {
     if (index == devices.size())
       return board(now);
+    if (index > devices.size())
+      return bring(now);
     Device &device = devices[index];
+    if (device.stolenNs > 0)
+      return resume(index, now);
     llvm::ArrayRef<Instruction> instructions = program.devices[index];
     if (device.next == instructions.size()) {
       step.makespanNs = std::max(step.makespanNs, now);
@@ -116,14 +125,14 @@ private:
         ns = ns * costs.sharedPercent / 100;
       step.operators[index].push_back({now, now + ns});
       if (!takeTurns || isPool(index))
-        return goOn(index, now + ns + costs.operatorNs);
+        return compute(index, now + ns + costs.operatorNs);
       device.leftNs = ns;
       atWork.push_back(index);
       ++onCore[coreOf(index)];
       return;
     }
     case Kind::LocalCopy:
-      return goOn(index, now + instruction.ns);
+      return compute(index, now + instruction.ns);
     case Kind::Send:
     case Kind::Recv:
       return offer(index, now, instruction);
@@ -184,6 +193,21 @@ private:
     goOn(index, now + costs.operatorNs);
   }
 
+  void compute(size_t index, int64_t until) {
+    devices[index].busyUntil = until;
+    goOn(index, until);
+  }
+
+  /// The carrier had its processor for a part of the time.
+  void resume(size_t index, int64_t now) {
+    Device &device = devices[index];
+    int64_t end = now + std::exchange(device.stolenNs, 0);
+    if (program.devices[index][device.next - 1].kind == Kind::Operator)
+      step.operators[index].back().end += end - now;
+    device.busyUntil = end;
+    ready.push({end, index});
+  }
+
   void goOn(size_t index, int64_t at) {
     ++devices[index].next;
     ready.push({at, index});
@@ -239,15 +263,49 @@ private:
             {end, {of, urgency, offered, number, seq, slices - 1}});
         return true;
       }
-      slots[number][seq].doneAt = arrival;
       for (int32_t lane : queue.lanes) {
         step.links.usedNs += info.copyNs - queue.latencyNs;
         waits[lane].emplace_back(slots[number][seq].readyAt, end);
       }
-      wakeFor(queue.from, number, seq, arrival);
-      wakeFor(queue.to, number, seq, arrival);
+      if (queue.isSimulated && program.carrierBytesPerUs > 0) {
+        carrier.add(arrival, number, seq);
+        ready.push({arrival, devices.size() + 1});
+      } else {
+        deliver(number, seq, arrival);
+      }
       return true;
     });
+  }
+
+  void deliver(int32_t number, int32_t seq, int64_t arrival) {
+    const StepProgram::Queue &queue = program.queues[number];
+    slots[number][seq].doneAt = arrival;
+    wakeFor(queue.from, number, seq, arrival);
+    wakeFor(queue.to, number, seq, arrival);
+  }
+
+  /// The carrier copies what has passed its link.
+  void bring(int64_t now) {
+    while (auto next = carrier.next(now)) {
+      auto [number, seq] = *next;
+      const auto &message = program.queues[number].messages[seq];
+      int64_t ns =
+          program.carrierNs + message.bytes * 1000 / program.carrierBytesPerUs;
+      int64_t end = step.copies[number][seq].end = carrier.copy(now, ns);
+      if (takeTurns) {
+        auto on = [&](size_t core) {
+          return [=, this](size_t index) { return coreOf(index) == core; };
+        };
+        if (auto core = carrier.disturbs(
+                onCore.size(), [&](size_t core) { return onCore[core] > 0; }))
+          devices[*llvm::find_if(atWork, on(*core))].leftNs += double(ns);
+      } else if (auto index = carrier.disturbs(devices.size(), [&](size_t i) {
+                   return devices[i].busyUntil > now;
+                 })) {
+        devices[*index].stolenNs += ns;
+      }
+      deliver(number, seq, end);
+    }
   }
 
   /// Of each lane, the time in which anything waited for it.
@@ -363,6 +421,7 @@ private:
   std::vector<Waiting> waiting;
   std::vector<std::pair<int64_t, Waiting>> moving;
   llvm::DenseMap<int32_t, int64_t> freeAt;
+  SimulatedCarrier carrier;
   /// Of each lane: when messages were ready, and had arrived.
   llvm::DenseMap<int32_t, std::vector<std::pair<int64_t, int64_t>>> waits;
   /// Of each queue: all messages before this one are copied.
@@ -371,32 +430,6 @@ private:
   SimulatedStep step;
 };
 } // namespace
-
-int64_t baechi::numComputing(const StepProgram &program) {
-  return llvm::count_if(program.devices, [](const auto &instructions) {
-    return llvm::any_of(instructions, [](const Instruction &instruction) {
-      return instruction.kind == Kind::Operator;
-    });
-  });
-}
-
-int64_t baechi::singleDeviceNs(const StepProgram &program,
-                               const placement::RuntimeCosts &costs) {
-  int64_t ns = costs.startNs(/*several=*/false);
-  for (auto [number, device] : llvm::enumerate(program.devices))
-    for (const Instruction &instruction : device)
-      if (instruction.kind == Kind::Operator &&
-          !(number < program.isPool.size() && program.isPool[number]))
-        ns += instruction.ns + costs.operatorNs;
-  return ns;
-}
-
-int64_t baechi::leastOnOneGpuNs(const StepProgram &program) {
-  double ns = 0;
-  for (const GpuOperator &op : program.ofGpus)
-    ns += double(op.ns) * shareOfGpu(op);
-  return int64_t(ns);
-}
 
 std::optional<SimulatedStep>
 baechi::simulateStep(const StepProgram &program,

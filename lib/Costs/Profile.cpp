@@ -188,6 +188,10 @@ bool readHost(const json::Value &value, HostTimes &times) {
         std::pair("wake_ns", &times.runtime.wakeNs)})
     if (!read(fields, key, 0, *number))
       return false;
+  if (fields->get("carrier_ns") &&
+      (!read(fields, "carrier_ns", 0, times.carrierNs) ||
+       !read(fields, "carrier_bytes_per_us", 1, times.carrierBytesPerUs)))
+    return false;
   if (!fields->get("link"))
     return true;
   const json::Object *link = fields->getObject("link");
@@ -209,7 +213,8 @@ llvm::Error readHosts(const json::Object &object, Profile &profile) {
           "hosts[" + llvm::Twine(index) +
           "] needs 'cores', at least 1, 'step_ns', 'alone_ns', 'operator_ns' "
           "and 'wake_ns', non-negative integers, and in its 'link', if it has "
-          "one, 'latency_ns' and 'bytes_per_us', at least 1");
+          "one, 'latency_ns' and 'bytes_per_us', at least 1; with 'carrier_ns' "
+          "goes 'carrier_bytes_per_us', at least 1");
     if (profile.findHost(times.cores))
       return llvm::createStringError("hosts[" + llvm::Twine(index) +
                                      "] repeats one of " +
@@ -225,6 +230,10 @@ json::Object toJson(const HostTimes &times) {
                       {"alone_ns", times.runtime.aloneNs},
                       {"operator_ns", times.runtime.operatorNs},
                       {"wake_ns", times.runtime.wakeNs}};
+  if (times.carrierBytesPerUs > 0) {
+    object["carrier_ns"] = times.carrierNs;
+    object["carrier_bytes_per_us"] = times.carrierBytesPerUs;
+  }
   if (times.link)
     object["link"] = json::Object{{"latency_ns", times.link->latencyNs},
                                   {"bytes_per_us", times.link->bytesPerUs}};

@@ -164,6 +164,14 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expectTransfers(attr, emitError);
   if (name == D::kInit)
     return expectInit(attr, emitError);
+  if (name == kCarrierCosts) {
+    auto costs = dyn_cast<DenseI64ArrayAttr>(attr.getValue());
+    if (costs && costs.size() == 2 && costs[0] >= 0 && costs[1] >= 1)
+      return success();
+    return emitError() << "'" << name
+                       << "' must be an array of two i64, not negative, the "
+                          "second at least 1";
+  }
   if (name == D::kMayAlias || name == kParts)
     return expect<DenseI64ArrayAttr>(attr, "an array of i64", emitError);
   if (name == D::kOffset) {
@@ -183,7 +191,7 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
     return failure();
   StringRef name = attr.getName().getValue();
   if ((name == kMachine || name == kArena || name == kSimulatedNetwork ||
-       name == kExchange || name == kSliceBytes) &&
+       name == kCarrierCosts || name == kExchange || name == kSliceBytes) &&
       !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <tuple>
 
@@ -58,6 +59,14 @@ Carrier::~Carrier() {
   }
   changed.notify_all();
   thread.join();
+}
+
+int64_t Carrier::processorNs() {
+  clockid_t clock{};
+  timespec time{};
+  if (pthread_getcpuclockid(thread.native_handle(), &clock) == 0)
+    clock_gettime(clock, &time);
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 const SimulatedLink &Carrier::linkOf(const Message &message) const {

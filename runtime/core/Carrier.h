@@ -66,6 +66,9 @@ public:
   /// next offer.
   void drop();
 
+  /// The processor's time that its thread has taken.
+  int64_t processorNs();
+
 private:
   struct Message {
     int64_t step; ///< since the clock was set

@@ -324,6 +324,12 @@ void Exchange::ring(baechi_context &sleeper) {
 void Exchange::ringAll() {
   for (auto &context : contexts)
     ring(*context);
+  stirRelay();
+}
+
+void Exchange::finishPart(baechi_context &self) {
+  self.finished.store(true, std::memory_order_seq_cst);
+  stirRelay();
 }
 
 int32_t Exchange::fail(baechi_context &self, const Failure &failure) {

@@ -103,6 +103,9 @@ public:
   /// allocate.
   /// `odd`: of steps that overlap, in which of the slots.
   virtual void offered(int32_t queue, int32_t seq, bool odd) = 0;
+  /// A device has ended its part of a step, or the step was aborted. By any
+  /// thread.
+  virtual void stir() {}
 };
 
 /// Looks after the other devices while the coordinator's own thread runs one.
@@ -312,6 +315,8 @@ public:
   /// On the carrier's thread: that message has arrived, after that time; one to
   /// another process is the relay's now.
   void arrive(int32_t queue, int32_t seq, bool odd, Interval moved);
+  /// On the device's thread: all that it does of the steps.
+  void finishPart(baechi_context &self);
   /// On the relay's thread: that message has been moved, in that time.
   void complete(int32_t queue, int32_t seq, bool odd, Interval copied);
   /// Whether all devices of this process have ended their part of the step, or
@@ -373,6 +378,10 @@ private:
   bool copyAhead(baechi_context &self);
   static void ring(baechi_context &sleeper);
   void ringAll();
+  void stirRelay() {
+    if (relay)
+      relay->stir();
+  }
   std::string describeMessage(int32_t queue, int32_t seq) const;
   std::string describePlace(int32_t device, int32_t place) const;
 

@@ -101,6 +101,7 @@ int32_t Exchange::leaveStep(baechi_context &self, bool isLast) {
     return Stop;
   self.place.store(baechi_context::nowhere, std::memory_order_relaxed);
   self.stepsEnded.store(self.stepsEnded.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_release);
+                        std::memory_order_seq_cst);
+  stirRelay();
   return aborted() ? Stop : 0;
 }

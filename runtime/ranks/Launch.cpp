@@ -186,6 +186,7 @@ baechi::runtime::findLaunch(const VariableLookup &environment) {
                  std::to_string(meeting.size) + ": ranks count from 0");
   if (meeting.size == 1)
     return Launch();
+  meeting.readsMemory = read.text("BAECHI_READ_MEMORY") != "0";
   return *found;
 }
 

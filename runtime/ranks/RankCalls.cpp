@@ -172,6 +172,7 @@ bool LedCalls::tell() {
     for (auto &[rank, other] : others)
       other.texts.put({reinterpret_cast<const char *>(&end), sizeof(end)});
     open.store(false, std::memory_order_release);
+    tellListener();
     return false;
   }
   {
@@ -181,6 +182,7 @@ bool LedCalls::tell() {
   for (auto &[rank, other] : others)
     other.texts.put(describe(places, rank));
   count.fetch_add(1, std::memory_order_acq_rel);
+  tellListener();
   return true;
 }
 
@@ -268,6 +270,7 @@ void FollowedCalls::ended(int64_t call) {
     calls.erase(found);
   }
   texts.put(std::move(answer));
+  tellListener();
 }
 
 /// False where it is not understood.

@@ -79,6 +79,8 @@ public:
   /// Whether all was said and heard.
   virtual bool isIdle() const = 0;
   virtual void drop(Transport &transport) = 0;
+  /// Who is told when there is more for move().
+  void setListener(std::function<void()> given) { listener = std::move(given); }
 
   /// Whether more may come. Who asks for both asks for this first.
   bool isOpen() const { return open.load(std::memory_order_acquire); }
@@ -86,8 +88,16 @@ public:
   int64_t known() const { return count.load(std::memory_order_acquire); }
 
 protected:
+  void tellListener() const {
+    if (listener)
+      listener();
+  }
+
   std::atomic<bool> open{true};
   std::atomic<int64_t> count{0};
+
+private:
+  std::function<void()> listener;
 };
 
 /// Rank 0's. The thread that waits for the devices asks for the calls, so that

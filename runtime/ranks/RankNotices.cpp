@@ -17,7 +17,6 @@ using std::chrono::steady_clock;
 
 /// How often a rank says that it lives, and looks whether the others do.
 static constexpr std::chrono::milliseconds beatEvery(250);
-static constexpr std::chrono::milliseconds lookEvery(5);
 
 /// False when a beat would have to wait.
 bool RankRelay::say(Peer &peer, Notice::Kind kind, int64_t value,

@@ -10,11 +10,8 @@
 #include "core/Driver.h"
 #include "ranks/RankCalls.h"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <map>
-#include <thread>
 
 using namespace baechi::runtime;
 using std::chrono::steady_clock;
@@ -180,7 +177,8 @@ void RankRelay::offered(int32_t queue, int32_t seq, bool odd) {
   size_t message =
       firstMessage[queue] + size_t(seq) + (odd ? messagesOfStep : 0);
   offers[place % offers.size()].store(uint32_t(message) + 1,
-                                      std::memory_order_release);
+                                      std::memory_order_seq_cst);
+  stir();
 }
 
 void RankRelay::reset(int64_t count, bool overlap) {
@@ -214,6 +212,7 @@ void RankRelay::reset(int64_t first, std::shared_ptr<RankCalls> given) {
   firstStep = steps = first;
   isOpen = true;
   calls = std::move(given);
+  calls->setListener([this] { stir(); });
   for (Message &message : messages)
     message.step = first + (message.odd != ((first & 1) != 0));
   for (Peer &peer : peers)
@@ -395,52 +394,4 @@ bool RankRelay::moveMessages() {
       return true;
   }
   return moved;
-}
-
-//===----------------------------------------------------------------------===//
-// A step's thread
-//===----------------------------------------------------------------------===//
-
-int32_t RankRelay::run(baechi_context &self) {
-  // Short sleeps are meant to be short.
-  prctl(PR_SET_TIMERSLACK, 1000UL);
-  stopping = Attention();
-  for (;;) {
-    bool busy = false;
-    if (!exchange.aborted())
-      busy = moveMessages();
-    busy |= hear(self);
-    lookAround();
-    if (exchange.aborted() || aborted) {
-      // Devices may be waiting for messages that never come.
-      if (fabric && !cutOff)
-        fabric->abort();
-      cutOff = true;
-      if (std::optional<int32_t> result = stopStep())
-        return *result;
-    } else {
-      stopping = Attention();
-      if (std::optional<int32_t> result = endStep())
-        return *result;
-    }
-    rest(busy);
-  }
-}
-
-/// MPI has to be looked at; who computes should not be kept from it.
-void RankRelay::rest(bool busy) {
-  idleLooks = busy ? 0 : idleLooks + 1;
-  if (busy || idleLooks < 32)
-    return;
-  if (spins && idleLooks < 20000) {
-    std::this_thread::yield();
-    return;
-  }
-  // Nobody here computes: the time is free, unless other ranks share it.
-  if (idleLooks < 512 && exchange.idleHere(/*waitingCounts=*/true)) {
-    std::this_thread::yield();
-    return;
-  }
-  std::this_thread::sleep_for(
-      std::chrono::microseconds(idleLooks < 5000 ? 20 : 200));
 }

@@ -66,6 +66,7 @@ public:
   void dropFabric() { fabric.reset(); }
 
   void offered(int32_t queue, int32_t seq, bool odd) override;
+  void stir() override;
 
   /// Why steps cannot overlap; "" when they can.
   std::string whySeparate() const;
@@ -224,6 +225,13 @@ private:
   Attention stopping;
   std::chrono::steady_clock::time_point lastLook, lastBeat;
   uint32_t idleLooks = 0;
+  /// How often the thread looks around, whatever happens.
+  static constexpr std::chrono::milliseconds lookEvery{5};
+  bool sleeps = true; ///< the transport can wait, as far as is known
+  /// What happens from now on has to wake the thread. It sets this before it
+  /// looks for the last time, and others look at it after what they change,
+  /// both sequentially consistent (Dekker).
+  alignas(cacheLineBytes) std::atomic<bool> asleep{false};
 };
 
 } // namespace baechi::runtime

@@ -21,6 +21,7 @@
 
 #include "core/Asynchronous.h"
 
+#include <chrono>
 #include <cstdint>
 
 namespace baechi::runtime {
@@ -58,6 +59,12 @@ public:
   /// Forgets a message, whose other end may never come. Its buffer may be gone
   /// afterwards, and renew() must come before the next message.
   virtual void abandon(Ticket &ticket) = 0;
+
+  /// Sleeps until something of the messages under way may have come, wake() is
+  /// called, or for that long. False: it cannot, and has to be polled.
+  virtual bool wait(std::chrono::microseconds) { return false; }
+  /// Ends a wait, or the next one, at once. By any thread; must not block.
+  virtual void wake() {}
 
   /// By all ranks: messages that were begun before will never meet those that
   /// are begun afterwards.

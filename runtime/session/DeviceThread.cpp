@@ -102,8 +102,7 @@ void baechi::runtime::runPart(SessionState &state, size_t device) {
     (void)runOverlapped(state, device);
   else if (runStep(state, device))
     (void)state.exchange.awaitCarried(state.exchange.context(device));
-  state.exchange.context(device).finished.store(true,
-                                                std::memory_order_release);
+  state.exchange.finishPart(state.exchange.context(device));
 }
 
 void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,

@@ -389,6 +389,16 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
 
 // -----
 
+// expected-error @+1 {{'baechi.carrier_costs' must be an array of two i64, not negative, the second at least 1}}
+module attributes {baechi.carrier_costs = array<i64: 21000, 0>} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.carrier_costs' stands on modules only}}
+func.func private @f() attributes {baechi.carrier_costs = array<i64: 21000, 5200>}
+
+// -----
+
 // expected-error @+1 {{cores is not between 0 and 65536: -1}}
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited, runtime = <step_ns = 0, operator_ns = 0, wake_ns = 0, shared_percent = 100, cores = -1>>} {}
 

@@ -91,7 +91,9 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
       devices + 1 > cores)
     listener.note(llvm::Twine(devices) +
                   " devices and what moves their messages share " + shared +
-                  "; the prediction has one for the latter");
+                  (options.driver.costs == "measured" && devices == cores
+                       ? ", as predicted, too"
+                       : "; the prediction has one for the latter"));
 }
 
 /// The exit status: 1 when results are not what they should be.

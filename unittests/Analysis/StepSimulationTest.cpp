@@ -210,6 +210,30 @@ TEST(StepSimulation, LinksAreUsedInStepsThatOverlap) {
   EXPECT_EQ(900, period->links.waitedNs);
 }
 
+TEST(StepSimulation, ACarrierWithoutAProcessorTakesADevices) {
+  // A message passes its link at 1100, while the sender computes on.
+  using Ends = std::pair<int64_t, int64_t>;
+  auto endsOf = [](int64_t receiverNs, int64_t bytesPerUs) {
+    StepProgram given =
+        overALink({compute(100), message(Kind::Send), compute(5000)},
+                  {message(Kind::Recv), compute(receiverNs),
+                   message(Kind::AwaitRecv), compute(10)},
+                  1);
+    given.queues[0].isSimulated = true;
+    given.queues[0].messages[0].bytes = 4000;
+    given.carrierNs = 50;
+    given.carrierBytesPerUs = bytesPerUs;
+    SimulatedStep step = simulate(given);
+    return Ends(step.operators[0][1].end, step.operators[1][1].end);
+  };
+  // It has a processor of its own.
+  EXPECT_EQ(Ends(5100, 1110), endsOf(300, 0));
+  // That of the receiver, which waits: 50 and 200 more.
+  EXPECT_EQ(Ends(5100, 1360), endsOf(300, 20'000));
+  // None is free: the first device's.
+  EXPECT_EQ(Ends(5350, 3010), endsOf(3000, 20'000));
+}
+
 TEST(StepSimulation, AStepThatHangsHasNoTime) {
   EXPECT_FALSE(simulateStep(
       program({}, {message(Kind::Recv), message(Kind::AwaitRecv)}, {{64, 20}}),

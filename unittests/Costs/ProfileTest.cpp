@@ -50,7 +50,11 @@ TEST(Profile, RoundTrip) {
   written.plans = {{"6f", 41}, {"7a", 0}};
   written.peaks = HostPeaks{242e9, 30.5e9};
   written.hosts = {{1, {5000, 40, 0}},
-                   {2, {30000, 60, 50000}, placement::Link{900, 12000}}};
+                   {2,
+                    {30000, 60, 50000},
+                    placement::Link{900, 12000},
+                    /*carrierNs=*/21000,
+                    /*carrierBytesPerUs=*/5200}};
   for (HostTimes &times : written.hosts)
     times.runtime.aloneNs = 4000;
   written.rows[1].algorithm = {1, -2, 3, 4, 5, 6, 7, INT64_MIN};
@@ -91,6 +95,9 @@ TEST(Profile, RoundTrip) {
   EXPECT_EQ(two->runtime.operatorNs, 60);
   EXPECT_EQ(two->runtime.wakeNs, 50000);
   EXPECT_EQ(two->runtime.aloneNs, 4000);
+  EXPECT_EQ(two->carrierNs, 21000);
+  EXPECT_EQ(two->carrierBytesPerUs, 5200);
+  EXPECT_EQ(read->findHost(1)->carrierBytesPerUs, 0);
 }
 
 TEST(Profile, FindsTheFastestRow) {
@@ -173,13 +180,17 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
   EXPECT_THAT(errorOf(withHosts("3")), HasSubstr("p.json: 'hosts' is no list"));
   for (const std::string &wrong :
        {std::string("3"), std::string(R"({"cores": 2})"),
+        host + R"(, "carrier_ns": 5})",
+        host + R"(, "carrier_ns": 5, "carrier_bytes_per_us": 0})",
         host + R"(, "link": 3})", host + R"(, "link": {"latency_ns": 1}})",
         host + R"(, "link": {"latency_ns": 1, "bytes_per_us": 0}})"})
     EXPECT_THAT(errorOf(withHosts("[" + wrong + "]")),
                 HasSubstr("hosts[0] needs 'cores', at least 1, 'step_ns', "
                           "'alone_ns', 'operator_ns' and 'wake_ns', "
                           "non-negative integers, and in its 'link', if it has "
-                          "one, 'latency_ns' and 'bytes_per_us', at least 1"));
+                          "one, 'latency_ns' and 'bytes_per_us', at least 1; "
+                          "with 'carrier_ns' goes 'carrier_bytes_per_us', at "
+                          "least 1"));
   EXPECT_THAT(errorOf(withHosts("[" + host + "}, " + host + "}]")),
               HasSubstr("hosts[1] repeats one of 2 cores"));
   auto missing = readProfile("no/such/file.json");

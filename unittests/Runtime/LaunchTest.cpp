@@ -68,6 +68,9 @@ TEST(Launch, OfEachLauncher) {
                 "BAECHI_RANKS");
   expectMeeting(torchrun, {1, 4, "10.0.0.1", 29501, "abc.2"}, "torchrun");
   expectMeeting(srun, {5, 8, "gpu007", 57345, "4097.0"}, "srun");
+  EXPECT_TRUE(launchOf(own)->meeting.readsMemory);
+  EXPECT_FALSE(
+      launchOf(with(own, "BAECHI_READ_MEMORY", "0"))->meeting.readsMemory);
   for (auto [nodes, first] :
        {std::pair("a,b", "a"), {"a", "a"}, {"n[3,5]", "n3"}, {"n[07]", "n07"}})
     EXPECT_EQ(first,

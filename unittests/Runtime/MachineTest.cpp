@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Machine.h"
+#include "Baechi/Runtime/CarrierCosts.h"
 #include "query/ControlGroup.h"
 
 #include <gmock/gmock.h>
@@ -186,6 +187,13 @@ TEST(StepMeasure, GivesTimes) {
   EXPECT_GT(overheads->stepNs, 0);
   EXPECT_GE(overheads->operatorNs, 0);
   EXPECT_GE(overheads->wakeNs, 0);
+}
+
+TEST(CarrierMeasure, GivesTimes) {
+  Expected<CarrierCosts> costs = measureCarrier();
+  ASSERT_TRUE(bool(costs)) << costs.error().message();
+  EXPECT_GT(costs->messageNs, 0);
+  EXPECT_GT(costs->bytesPerUs, 0);
 }
 
 TEST(LinkMeasure, NonsenseIsAnError) {

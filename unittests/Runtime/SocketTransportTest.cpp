@@ -371,7 +371,7 @@ TEST(Meeting, ARankThatEndsWhileOthersAreMissingIsNamed) {
     // Rank 1's words: magic, rank and size; the rest may be empty.
     char hello[320] = "baechi";
     int32_t numbers[] = {1, 3};
-    hello[7] = 1;
+    hello[7] = 2;
     std::memcpy(hello + 8, numbers, sizeof(numbers));
     std::memcpy(hello + 26, "job", 3);
     for (size_t sent = 0; sent < sizeof(hello);) {

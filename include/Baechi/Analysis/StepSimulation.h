@@ -12,7 +12,12 @@
 /// thing at a time, and a copy takes the time of the device that does it. A GPU
 /// runs what it does between two messages as one graph (GpuRun.h), after what
 /// it did before; copies that it takes part in run beside, one at a time in
-/// each direction of two devices. Each GPU is taken to be one of its own.
+/// each direction of two devices. Each GPU is taken to be one of its own. The
+/// thread that moves the messages of simulated links (runtime/core/Carrier.h)
+/// takes nobody's time, but for where it shares the devices' processors: there
+/// it copies one message after the other once they have passed their links, on
+/// a processor that has nothing to do, or else on its last one, whose device it
+/// holds up.
 /// Placers work with simpler rules, under which transfers overlap computation
 /// and operators do not; this is what a report compares with the measured step.
 ///
@@ -82,6 +87,8 @@ struct StepProgram {
     /// Of the simulated link: so long after its bytes a message arrives, and
     /// others move.
     int64_t latencyNs = 0;
+    /// It is one, and the carrier moves its messages.
+    bool isSimulated = false;
   };
   std::vector<std::vector<Instruction>> devices;
   /// A device each: it only holds and copies.
@@ -91,6 +98,11 @@ struct StepProgram {
   std::vector<Queue> queues;
   /// Simulated links move messages by priority, and then as they are ready.
   bool hasExchange = false;
+  /// Of the thread that moves the messages of simulated links, where it shares
+  /// the devices' processors (kCarrierCosts): what a message takes of one, and
+  /// how fast it copies; 0: it has one of its own.
+  int64_t carrierNs = 0;
+  int64_t carrierBytesPerUs = 0;
 };
 
 /// How many devices have operators.

@@ -82,6 +82,10 @@ struct HostTimes {
   placement::RuntimeCosts runtime = {};
   /// Between two of them; nullopt: not measured.
   std::optional<placement::Link> link = {};
+  /// What the thread that moves the messages of simulated links takes of a
+  /// processor for each, and how fast it copies; 0: not measured.
+  int64_t carrierNs = 0;
+  int64_t carrierBytesPerUs = 0;
 };
 
 /// A file keeps so many rows that no choice names, and as many plans.

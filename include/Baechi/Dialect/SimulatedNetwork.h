@@ -17,6 +17,11 @@ namespace baechi {
 inline constexpr llvm::StringLiteral kSimulatedNetwork =
     "baechi.simulated_network";
 
+/// Of such a module whose host devices share their processors with the thread
+/// that moves the messages: [what a message takes of one, ns; bytes that it
+/// copies a microsecond]. Without it, that thread has one of its own.
+inline constexpr llvm::StringLiteral kCarrierCosts = "baechi.carrier_costs";
+
 } // namespace baechi
 
 #endif // BAECHI_DIALECT_SIMULATEDNETWORK_H

@@ -217,6 +217,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
 }
 
 llvm::Error Compilation::findCurrentCosts(SetArguments setArguments) {
+  costs.tellCarrier(hostCompiler->module());
   auto create = [this](StringRef kind) { return createSingle(kind); };
   return costs.find(*hostCompiler, {create, setArguments});
 }

@@ -15,10 +15,7 @@
 #include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Costs/Measure/StepRows.h"
 #include "Baechi/Driver/Input/Errors.h"
-#include "Baechi/Driver/Input/HostTimes.h"
 #include "Baechi/Driver/Input/QueryMachine.h"
-#include "Baechi/Placement/Model/Pool.h"
-#include "Baechi/Runtime/Load.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -31,39 +28,6 @@ using namespace baechi;
 
 bool baechi::canRunSteps(ModuleOp module) {
   return llvm::none_of(module.getOps<func::FuncOp>(), isHostCall);
-}
-
-llvm::Error ModelCosts::measureMachine(bool always) {
-  // A short form's links are only assumed.
-  bool assumed = StringRef(asked.machine).starts_with("host:") &&
-                 asked.costs == "measured";
-  if (!assumed && !(always && !target.runtime))
-    return llvm::Error::success();
-  int64_t cores = runtime::queryHost().cores;
-  bool isAnew = always || llvm::cantFail(measureBudgetOf(asked)).all;
-  if (const HostTimes *times = kept.findHost(cores);
-      times && !isAnew && kept.target == HostJit::hostTarget() &&
-      setHostTimes(target, *times))
-    return llvm::Error::success();
-  Phase phase(listener, "measuring the machine");
-  runtime::LoadWatch load;
-  llvm::Expected<bool> settled = target.devices.size() > 1
-                                     ? measureLinks(target, listener)
-                                     : measureRuntime(target, listener);
-  if (!settled)
-    return settled.takeError();
-  // What is kept is taken for good: others' work may slow all of it down alike.
-  if (!*settled || asked.otherProcesses ||
-      load.isDisturbed(placement::numComputing(target)))
-    return llvm::Error::success();
-  if (std::optional<HostTimes> times = hostTimesOf(target)) {
-    // What was found out about links stays, where there are none now.
-    if (const HostTimes *known = kept.findHost(cores); known && !times->link)
-      times->link = known->link;
-    kept.setHost(*times);
-    machineMeasured = true;
-  }
-  return llvm::Error::success();
 }
 
 namespace {

@@ -8,7 +8,6 @@
 
 #include "transport/sockets/Connection.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -21,6 +20,8 @@ using namespace baechi::runtime::sockets;
 
 /// Of a message: others get their turn after it.
 static constexpr int64_t pieceBytes = 256 << 10;
+/// Less than that is sent: saying where it lies costs as much.
+static constexpr int64_t leastReadBytes = 8 << 10;
 
 //===----------------------------------------------------------------------===//
 // Messages
@@ -69,8 +70,8 @@ void Connection::begin(uint64_t handle) {
       meet(frame);
     }
   } else {
-    frames.push_back(
-        {Frame::Ready, message.tag, message.epoch, 0, handle, message.bytes});
+    frames.push_back({Frame::Ready, message.tag, message.epoch,
+                      memory.isReadable(), 0, message.bytes, handle, 0});
   }
   write();
 }
@@ -92,8 +93,13 @@ void Connection::meet(const Frame &ready) {
   Message &message = messages.of(handle);
   if (message.bytes != ready.bytes)
     return fail("the ranks differ in a message's size", 0);
-  message.receiver = ready.receiver;
-  matched.push_back(handle);
+  message.other = ready.from;
+  if (ready.reads && message.bytes >= leastReadBytes)
+    frames.push_back({Frame::Place, message.tag, message.epoch, 0,
+                      message.other, message.bytes, handle,
+                      reinterpret_cast<uintptr_t>(message.data)});
+  else
+    matched.push_back(handle);
 }
 
 void Connection::progress() {
@@ -101,6 +107,7 @@ void Connection::progress() {
     return;
   write();
   read();
+  readPlace();
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,8 +127,8 @@ bool Connection::startFrame() {
     writing = matched.front();
     const Message &message = messages.of(writing);
     pieceToWrite = std::min(message.bytes - message.moved, pieceBytes);
-    outgoing = {Frame::Piece,     message.tag, message.epoch, 0,
-                message.receiver, pieceToWrite};
+    outgoing = {Frame::Piece,  message.tag,  message.epoch, 0,
+                message.other, pieceToWrite, writing,       0};
   } else {
     return false;
   }
@@ -199,7 +206,7 @@ void Connection::read() {
   while (socket && !hungUp && !problem) {
     if (pieceLeft) {
       static thread_local char nowhere[16 << 10];
-      Message *message = messages.find(incoming.receiver);
+      Message *message = messages.find(incoming.to);
       size_t done = 0;
       if (message)
         readSome(message->data + message->moved, size_t(pieceLeft), done);
@@ -235,7 +242,7 @@ bool Connection::takeFrame() {
     write();
     return true;
   case Frame::Piece: {
-    Message *message = messages.find(incoming.receiver);
+    Message *message = messages.find(incoming.to);
     if (incoming.bytes < 0 || incoming.bytes > pieceBytes ||
         (message &&
          (message->sends || incoming.bytes > message->bytes - message->moved)))
@@ -248,8 +255,74 @@ bool Connection::takeFrame() {
   case Frame::Goodbye:
     theirGoodbye = true;
     return true;
+  case Frame::Proof:
+    memory.meet({incoming.bytes, incoming.address, incoming.from});
+    return true;
+  case Frame::Place:
+    return takePlace();
+  case Frame::Taken:
+    if (Message *message = messages.find(incoming.to))
+      message->done = true;
+    return true;
+  case Frame::Refused:
+    if (messages.find(incoming.to))
+      matched.push_back(incoming.to);
+    write();
+    return true;
   }
   return false;
+}
+
+//===----------------------------------------------------------------------===//
+// The other process's memory
+//===----------------------------------------------------------------------===//
+
+void Connection::introduce() {
+  if (!socket)
+    return;
+  Proof own = Proof::own();
+  frames.push_back(
+      {Frame::Proof, 0, 0, 0, 0, own.process, own.number, own.address});
+  write();
+}
+
+void Connection::answer(Frame::Kind kind, uint64_t to) {
+  frames.push_back({kind, 0, 0, 0, to, 0, 0, 0});
+  write();
+}
+
+bool Connection::takePlace() {
+  Message *message = messages.find(incoming.to);
+  if (!message) {
+    answer(Frame::Taken, incoming.from); // by one that is gone
+    return true;
+  }
+  if (message->sends || message->bytes != incoming.bytes)
+    return false;
+  message->other = incoming.from;
+  message->address = incoming.address;
+  reading.push_back(incoming.to);
+  return true;
+}
+
+/// A piece of the message whose turn it is.
+void Connection::readPlace() {
+  if (reading.empty())
+    return;
+  uint64_t handle = reading.front();
+  reading.erase(reading.begin());
+  Message &message = messages.of(handle);
+  int64_t bytes = std::min(message.bytes - message.moved, pieceBytes);
+  if (!memory.read(message.data + message.moved,
+                   message.address + uint64_t(message.moved), bytes)) {
+    message.moved = 0;
+    return answer(Frame::Refused, message.other);
+  }
+  message.moved += bytes;
+  if (message.moved < message.bytes)
+    return reading.push_back(handle);
+  message.done = true;
+  answer(Frame::Taken, message.other);
 }
 
 //===----------------------------------------------------------------------===//
@@ -259,6 +332,7 @@ bool Connection::takeFrame() {
 void Connection::forget(uint64_t handle) {
   std::erase(waiting, handle);
   std::erase(matched, handle);
+  std::erase(reading, handle);
 }
 
 void Connection::forgetBefore(uint32_t epoch) {
@@ -269,8 +343,7 @@ void Connection::forgetBefore(uint32_t epoch) {
 void Connection::sayGoodbye() {
   if (!socket)
     return;
-  frames.push_back({Frame::Goodbye, 0, 0, 0, 0, 0});
-  write();
+  answer(Frame::Goodbye, 0);
 }
 
 bool Connection::isLost() const {

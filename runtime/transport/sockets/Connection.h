@@ -10,12 +10,21 @@
 /// What goes over a connection, in frames: a receiver's buffer is ready; a
 /// piece of a message for it; the end. Nothing blocks.
 ///
+/// Between processes that read each other's memory (PeerMemory.h) a receiver
+/// says so, and a long message does not go over the connection: the sender says
+/// where it lies, the receiver reads it, piece by piece, and says that it has,
+/// or that it cannot, and then it is sent after all. What is read of a sender
+/// that has forgotten the message comes to a session that has failed.
+///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_TRANSPORT_SOCKETS_CONNECTION_H
 #define BAECHI_RUNTIME_TRANSPORT_SOCKETS_CONNECTION_H
 
 #include "core/Asynchronous.h"
+#include "transport/sockets/PeerMemory.h"
 #include "transport/sockets/Sockets.h"
+
+#include <poll.h>
 
 #include <atomic>
 #include <cstdint>
@@ -32,8 +41,11 @@ struct Message {
   char *data;
   int64_t moved = 0;
   bool done = false;
-  /// Of a message that is sent: where it goes, once that is known.
-  uint64_t receiver = 0;
+  /// Of a message that is sent: where it goes, once that is known; of one that
+  /// is read: the sender's.
+  uint64_t other = 0;
+  /// Of one that is read: where it lies.
+  uint64_t address = 0;
   /// A place is used for other messages later.
   uint32_t generation = 0;
 };
@@ -59,6 +71,8 @@ public:
   Connection(Descriptor socket, Messages &messages)
       : socket(std::move(socket)), messages(messages) {}
 
+  /// To a process of this machine: lets it read this one's memory.
+  void introduce();
   void begin(uint64_t handle);
   /// Reads and writes what can be at once.
   void progress();
@@ -74,6 +88,14 @@ public:
            (!theirGoodbye || frameLeft || written < frames.size());
   }
   void close() { socket = Descriptor(); }
+  /// What to wait for until there is more to do; -1: for nothing.
+  int waitsFor(short &events) const {
+    events = short(frameLeft || written < frames.size() || !matched.empty()
+                       ? POLLIN | POLLOUT
+                       : POLLIN);
+    return socket && !hungUp && !problem ? socket.get() : -1;
+  }
+  bool isBusy() const { return !reading.empty(); }
 
   /// The other process has ended, in whatever way but goodbye. By any thread,
   /// and in signal handlers.
@@ -88,22 +110,37 @@ public:
 
 private:
   struct Frame {
-    enum Kind : int32_t { Ready, Piece, Goodbye };
+    enum Kind : int32_t {
+      Ready,
+      Piece,
+      Goodbye,
+      Proof, ///< PeerMemory.h; `bytes` is the process, `from` the number
+      Place, ///< where a message lies
+      Taken, ///< it was read
+      Refused
+    };
     Kind kind;
     int32_t tag;
     uint32_t epoch;
-    uint32_t reserved;
-    /// The receiver's handle.
-    uint64_t receiver;
+    /// Of a receiver: it can read the sender's memory.
+    uint32_t reads;
+    /// The handle of who gets this.
+    uint64_t to;
     int64_t bytes;
+    /// The handle of who sends it.
+    uint64_t from;
+    uint64_t address;
   };
-  static_assert(sizeof(Frame) == 32);
+  static_assert(sizeof(Frame) == 48);
 
   void read();
   void write();
   bool readSome(void *data, size_t bytes, size_t &done);
   bool takeFrame();
   bool startFrame();
+  void readPlace();
+  bool takePlace();
+  void answer(Frame::Kind kind, uint64_t to);
   void meet(const Frame &ready);
   void fail(const char *what, int code);
 
@@ -125,6 +162,8 @@ private:
   std::vector<Frame> frames; ///< that go before pieces, from `written` on
   size_t written = 0;
   std::vector<uint64_t> matched; ///< messages with receivers, in turn
+  PeerMemory memory;
+  std::vector<uint64_t> reading; ///< messages that are read, in turn
 
   std::vector<uint64_t> waiting; ///< to be sent, without receivers
   std::vector<Frame> readies;    ///< of receivers without messages

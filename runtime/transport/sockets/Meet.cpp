@@ -22,7 +22,7 @@ using namespace baechi::runtime::sockets;
 
 namespace {
 
-constexpr char magic[8] = {'b', 'a', 'e', 'c', 'h', 'i', 0, 1};
+constexpr char magic[8] = {'b', 'a', 'e', 'c', 'h', 'i', 0, 2};
 
 /// What a rank says of itself when it calls another.
 struct Hello {

@@ -10,6 +10,10 @@
 #include "transport/sockets/Connection.h"
 #include "transport/sockets/Meet.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -23,12 +27,17 @@ namespace {
 
 class SocketTransport final : public Transport {
 public:
-  SocketTransport(int32_t self, Mesh mesh) : self(self) {
+  SocketTransport(int32_t self, Mesh mesh, bool readsMemory)
+      : self(self), bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     const std::string &here = mesh.machines[size_t(self)];
     for (size_t rank = 0; rank < mesh.connections.size(); ++rank) {
       neighbours.push_back(mesh.machines[rank] == here);
       connections.emplace_back(std::move(mesh.connections[rank]), messages);
+      if (neighbours.back() && readsMemory)
+        connections.back().introduce();
     }
+    // So that a wait allocates nothing.
+    awaited.resize(connections.size() + 1);
   }
 
   int32_t rank() const override { return self; }
@@ -74,6 +83,25 @@ public:
     messages.free(ticket.handle);
     ticket.busy = false;
   }
+
+  bool wait(std::chrono::microseconds most) override {
+    if (!bell || std::ranges::any_of(connections, &Connection::isBusy))
+      return bool(bell);
+    awaited[0] = {bell.get(), POLLIN, 0};
+    for (size_t i = 0; i < connections.size(); ++i) {
+      pollfd &each = awaited[i + 1];
+      each.fd = connections[i].waitsFor(each.events);
+    }
+    auto whole = std::chrono::floor<std::chrono::seconds>(most);
+    timespec time{whole.count(),
+                  std::chrono::nanoseconds(most - whole).count()};
+    ppoll(awaited.data(), awaited.size(), &time, nullptr);
+    eventfd_t count;
+    if (awaited[0].revents)
+      eventfd_read(bell.get(), &count);
+    return true;
+  }
+  void wake() override { eventfd_write(bell.get(), 1); }
 
   Problem renew() override {
     if (lostRank() >= 0)
@@ -124,6 +152,8 @@ private:
   Messages messages;
   std::vector<uint8_t> neighbours; ///< a rank each: on this machine
   std::deque<Connection> connections;
+  Descriptor bell;
+  std::vector<pollfd> awaited;
 };
 
 } // namespace
@@ -133,6 +163,6 @@ baechi::runtime::connectBySockets(const Meeting &meeting) {
   Expected<Mesh> mesh = meet(meeting);
   if (!mesh)
     return mesh.takeError();
-  return std::unique_ptr<Transport>(
-      std::make_unique<SocketTransport>(meeting.rank, std::move(*mesh)));
+  return std::unique_ptr<Transport>(std::make_unique<SocketTransport>(
+      meeting.rank, std::move(*mesh), meeting.readsMemory));
 }

@@ -74,6 +74,9 @@ public:
   /// Measures links that are only assumed, unless the profile has what was
   /// measured before, and, \p always, the runtime.
   llvm::Error measureMachine(bool always);
+  /// Tells \p module what moving messages of simulated links takes, where they
+  /// are simulated and that shares the devices' processors (kCarrierCosts).
+  void tellCarrier(mlir::ModuleOp module) const;
 
   /// Annotates the operators of \p compiler's model with costs, measured or
   /// estimated, and chooses its kernels' code.
@@ -95,6 +98,10 @@ public:
   bool isSettled(mlir::ModuleOp module) const;
 
 private:
+  /// The same for who moves the messages of simulated links, where each host
+  /// device has a processor and that thread has none.
+  llvm::Error measureCarrier();
+  llvm::Error measureHost(bool always);
   /// Takes what --step-times says, if it was given; false: it was not.
   llvm::Expected<bool> takeGivenTimes();
   /// Measures what the profile lacks of a kind's kernels, as far as the budget
@@ -127,6 +134,8 @@ private:
   std::string keptError;
   std::string choiceName;
   KernelCostCounts counted;
+  /// As kCarrierCosts; 0 and 0: not asked for.
+  std::pair<int64_t, int64_t> carrier = {0, 0};
   bool stepsMeasured = false, machineMeasured = false, peaksMeasured = false;
 };
 
