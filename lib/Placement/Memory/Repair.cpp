@@ -368,9 +368,8 @@ std::vector<Repairer::Move> Repairer::propose() {
   return moves;
 }
 
-/// Whether so many bytes above the limits, after a share of the trials, are
-/// more than what comes to fit has by then. Few units are each much of a
-/// device.
+/// Whether \p least, after a share of the trials, is more than what comes to
+/// fit has by then. Few units are each much of a device.
 bool Repairer::isInVain(int64_t least, int64_t budget) const {
   constexpr int64_t many = 1000, few = 48;
   if (trials >= budget - budget / 4 || budget < many || model.numUnits < few)
