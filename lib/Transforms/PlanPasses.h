@@ -14,10 +14,10 @@ namespace baechi {
 
 /// --baechi-place. \p stopped, asked often from the pass's thread: once it says
 /// true, the search ends with an error. \p explains: an error says what would
-/// help.
+/// help. \p inTurn: what is placed runs one after the other.
 std::unique_ptr<mlir::Pass> createPlace(const PlaceOptions &options,
                                         std::function<bool()> stopped,
-                                        bool explains);
+                                        bool explains, bool inTurn = false);
 
 /// --baechi-plan-memory that also fills in \p arenas. \p onlyFits: an arena
 /// that is within its limit is small enough.

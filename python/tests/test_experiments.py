@@ -22,6 +22,7 @@ from baechi.experiments import (  # noqa: E402
     pieces,
     placers,
     report,
+    resuming,
     tables,
 )
 
@@ -204,6 +205,63 @@ def test_rows_of_other_models_stay(tiny):
     assert [row["s"] for row in report.read(tiny / "experiments.json")["x"].rows] == [1, 3]
 
 
+def test_what_is_there_of_the_same_is_not_made_again(tiny, monkeypatch, capsys):
+    other = benchmarks.Benchmark("mlp-tiny", "mlp", "tiny")
+    monkeypatch.setattr(benchmarks, "FULL", [TINY, other])
+    place, asked = tables.place_one, []
+
+    def counted(setting, made, placer, **conditions):
+        if ends and made.benchmark is ends[0]:
+            raise KeyboardInterrupt
+        asked.append((made.benchmark.name, placer))
+        return place(setting, made, placer, **conditions)
+
+    monkeypatch.setattr(tables, "place_one", counted)
+    out = tiny / "out"
+    arguments = ["table5", "--placers=single,metf", f"--output={out}"]
+    ends = [other]
+    with pytest.raises(KeyboardInterrupt):
+        command.main(arguments)
+    ends.clear()
+    assert asked == [("gnmt-tiny", "single"), ("gnmt-tiny", "metf")]
+    (first,) = report.read(out / "experiments.json")["table5"].rows
+
+    # On from where it was ended, and then nothing is left to be made.
+    resumed = [*arguments, "--resume"]
+    assert command.main(resumed) == 0
+    assert asked[2:] == [("mlp-tiny", "single"), ("mlp-tiny", "metf")]
+    whole = report.read(out / "experiments.json")["table5"]
+    assert whole.rows[0] == first and len(whole.rows) == 2
+    capsys.readouterr()
+    assert command.main(resumed) == 0
+    assert len(asked) == 4
+    assert capsys.readouterr().out.strip() == report.markdown(whole).strip()
+
+    # Not without the option, and not of other conditions.
+    asked.clear()
+    assert command.main([*arguments, "--models=mlp-tiny"]) == 0
+    assert [name for name, _ in asked] == ["mlp-tiny"] * 2
+    for change in (
+        lambda: monkeypatch.setattr(
+            hardware, "socc2020", lambda machine=hardware.socc2020(): machine.with_devices(2)
+        ),
+        lambda: monkeypatch.setattr("baechi.experiments.resuming.state_of_code", lambda of: "new"),
+        lambda: resumed.append("--evaluations=7"),
+        lambda: resumed.append("--placers=metf"),
+    ):
+        asked.clear()
+        change()
+        assert command.main(resumed) == 0
+        assert {name for name, _ in asked} == {"gnmt-tiny", "mlp-tiny"}
+        asked.clear()
+        assert command.main(resumed) == 0 and not asked
+    setting = tables.Setting(hardware.socc2020(), [TINY], ["single"], lambda text: None)
+    stamp = resuming.made_of("table5", TINY, setting, "")
+    assert stamp == resuming.made_of("table5", TINY, setting, "")
+    monkeypatch.setattr("baechi.experiments.inputs.version", lambda *of: "of other models")
+    assert stamp != resuming.made_of("table5", TINY, setting, "")
+
+
 def test_a_graph_is_made_once(tiny, monkeypatch):
     assert command.main(["table4", "--placers=single"]) == 0
     monkeypatch.setattr("baechi.experiments.inputs._make", None)
@@ -323,6 +381,8 @@ def test_compilation_takes_its_kernels_from_the_store(tiny):
     [
         (["table4", "--models=vgg"], "unknown model 'vgg'; known: gnmt-tiny"),
         (["table4", "--placers=best"], "unknown placer 'best'; known: single, expert"),
+        (["table5", "--resume"], "--resume goes on from what --output=FOLDER has"),
+        (["pieces", "--resume", "--output=/none"], "--resume is not for pieces; it is for table3"),
         (["table4", "--with=no_such_module"], "--with=no_such_module: No module named"),
     ],
 )

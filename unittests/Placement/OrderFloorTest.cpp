@@ -214,4 +214,39 @@ TEST(OrderFloor, LooksAtWhichOfTwoComesFirst) {
   EXPECT_EQ(memory::proveInfeasible(problem, Model(problem)).why, "");
 }
 
+/// Together several devices need what one does, whoever runs what.
+TEST(OrderFloor, HoldsForSeveralDevicesTogether) {
+  Random random(5);
+  int32_t proven = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    Problem problem = drawOne(random, 8);
+    int64_t alone = AllSets(problem.graph).leastPeak();
+    if (alone < 10)
+      continue;
+    problem.machine = makeMachine(2, alone);
+    int64_t together = 0;
+    {
+      Model model(problem);
+      together = memory::orderFloorOfAll(
+                     model, memory::leanOrders(model).front(), 1'000'000)
+                     .bytes;
+      EXPECT_LE(together, alone) << "trial " << trial;
+    }
+    // No assignment of all nodes needs less in any order that is tried.
+    Model model(problem);
+    Assignment device(model.numNodes);
+    for (uint32_t bits = 0; bits < (1u << model.numNodes); ++bits) {
+      for (int32_t i = 0; i < model.numNodes; ++i)
+        device[i] = bits >> i & 1;
+      memory::Steps steps(model, device);
+      std::vector<int64_t> peaks = memory::leastPeaks(model, device);
+      ASSERT_GE(peaks[0] + peaks[1], together) << "trial " << trial;
+    }
+    // Less than that is proven to be too little.
+    problem.machine = makeMachine(2, (together - 1) / 2);
+    proven += !memory::proveInfeasible(problem, Model(problem)).why.empty();
+  }
+  EXPECT_GT(proven, 40);
+}
+
 } // namespace

@@ -51,3 +51,16 @@ TEST(PlacerLimits, StayAboveThoseWithinWhichNothingWasPlaced) {
   ASSERT_TRUE(limits.lower(exceeding(0, 10'000), /*all=*/false));
   EXPECT_EQ(limits.machine().devices[0].memory, 92'500);
 }
+
+TEST(PlacerLimits, WithinWhichNothingWasPlacedAreInVain) {
+  PlacerLimits limits(twoDevices());
+  EXPECT_FALSE(limits.areInVain());
+  ASSERT_TRUE(limits.allowBeyond(10'000));
+  EXPECT_FALSE(limits.areInVain());
+  // As much above the true limit as promised: it is the first one again.
+  std::vector<ArenaReport> arenas = exceeding(0, 10'000);
+  arenas[0].promised = arenas[0].bytes;
+  arenas[1].promised = arenas[1].bytes = 110'000;
+  ASSERT_TRUE(limits.lower(arenas, /*all=*/false));
+  EXPECT_TRUE(limits.areInVain());
+}

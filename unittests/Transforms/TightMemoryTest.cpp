@@ -220,3 +220,23 @@ TEST(TightMemory, CloseLimitsAreTriedLast) {
   EXPECT_FALSE(isPlanned(step, 1024, "0", /*isLast=*/false, leftOut));
   EXPECT_FALSE(leftOut);
 }
+
+/// What is posted early holds more than was promised, and no lower limit can be
+/// met: one operator or transfer after the other fits.
+TEST(TightMemory, WhatRunsInTurnIsTriedLast) {
+  std::mt19937 random(7);
+  int tried = 0;
+  bool leftOut;
+  for (int round = 0; round <= 486; ++round) {
+    SmallStep step = randomStep(random);
+    if (round != 221 && round != 486)
+      continue;
+    int64_t least = Leanest(step).find();
+    EXPECT_EQ(least, round == 221 ? 307'712 : 410'176);
+    EXPECT_FALSE(isPlanned(step, least, "0", /*isLast=*/false, leftOut));
+    EXPECT_TRUE(isPlanned(step, least, "0", /*isLast=*/true, leftOut));
+    EXPECT_FALSE(isPlanned(step, least - 64, "0", /*isLast=*/true, leftOut));
+    ++tried;
+  }
+  EXPECT_EQ(tried, 2);
+}

@@ -11,6 +11,8 @@
 #include "Memory/LimitedSchedule.h"
 #include "Memory/Orders.h"
 
+#include <algorithm>
+
 using namespace baechi::placement;
 using namespace baechi::placement::memory;
 
@@ -26,6 +28,45 @@ baechi::placement::memory::leastPeaks(const Model &model, LeanOrders &lean,
                                       const Assignment &device) {
   Steps steps(model, device);
   return findOrder(steps, plainOrders(steps, lean.get())).peaks;
+}
+
+Placement baechi::placement::memory::inTurn(const Model &model,
+                                            const Placement &placement) {
+  const Assignment &device = placement.device;
+  Schedule schedule{placement.makespanNs, placement.startNs, {}}, result;
+  for (const Transfer &each : placement.transfers)
+    schedule.transfers.push_back({model.firstTensor[each.op] + each.output,
+                                  each.from, each.to, each.startNs,
+                                  each.endNs});
+  Steps steps(model, device);
+  StepOrder order = orderOf(steps, schedule);
+  // What comes late leaves most freedom to where it is put.
+  std::vector<int32_t> nodes;
+  for (Step s : order)
+    if (steps.isRun(s))
+      nodes.push_back(s);
+  if (StepOrder late = lateTransfers(steps, nodes);
+      excessOf(model, orderPeaks(steps, late)) == 0)
+    order = std::move(late);
+  result.makespan = 0;
+  result.start.resize(model.numNodes);
+  for (Step s : order) {
+    int64_t start = result.makespan;
+    if (steps.isRun(s)) {
+      for (int32_t source : model.controlSources[s])
+        if (int32_t from = device[source], to = device[s]; from != to)
+          start = std::max(start, result.start[source] +
+                                      model.timeOf(source, from) +
+                                      model.latencyNs(from, to));
+      result.start[s] = start;
+      result.makespan = start + model.timeOf(s, device[s]);
+      continue;
+    }
+    auto [tensor, from, to] = steps.transfer(s);
+    result.makespan += model.transferNs(tensor, from, to);
+    result.transfers.push_back({tensor, from, to, start, result.makespan});
+  }
+  return toPlacement(model, device, result);
 }
 
 bool baechi::placement::memory::scheduleWithin(

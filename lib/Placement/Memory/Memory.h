@@ -29,6 +29,11 @@ bool scheduleWithin(Scheduler &scheduler, const Model &model, LeanOrders &lean,
                     const Assignment &device, Schedule &schedule,
                     std::span<const std::vector<int64_t>> priorities = {});
 
+/// \p placement, which fits the memories, with one run or transfer after the
+/// other, in the order of their ends, or transfers as late as they can be where
+/// that fits.
+Placement inTurn(const Model &model, const Placement &placement);
+
 /// Peak bytes of every device in the order of steps that exceeds the memories
 /// least, of those that were tried.
 std::vector<int64_t> leastPeaks(const Model &model, const Assignment &device);

@@ -26,8 +26,9 @@ constexpr int32_t deepest = 3;
 
 class FloorFinder {
 public:
-  FloorFinder(const Model &model, std::span<const int32_t> order, int64_t steps)
-      : model(model), order(order), left(steps), level(model, model.memory),
+  FloorFinder(const Model &model, std::span<const int32_t> order, int64_t steps,
+              std::span<const int64_t> bytes)
+      : model(model), order(order), left(steps), level(model, bytes),
         when(model.numNodes), stack(model.numNodes), device(model.numNodes, 0),
         holdings(model, device) {
     for (int64_t bytes : model.resident)
@@ -219,5 +220,14 @@ OrderFloor FloorFinder::run() {
 OrderFloor baechi::placement::memory::orderFloor(const Model &model,
                                                  std::span<const int32_t> order,
                                                  int64_t steps) {
-  return FloorFinder(model, order, steps).run();
+  return FloorFinder(model, order, steps, model.memory).run();
+}
+
+OrderFloor baechi::placement::memory::orderFloorOfAll(
+    const Model &model, std::span<const int32_t> order, int64_t steps) {
+  // What waits elsewhere does so as a copy.
+  std::vector<int64_t> bytes;
+  for (int32_t t = 0; t < model.numTensors; ++t)
+    bytes.push_back(std::min(model.memory[t], model.copy[t]));
+  return FloorFinder(model, order, steps, bytes).run();
 }

@@ -29,6 +29,11 @@ constexpr int64_t floorEffort = 50'000'000;
 OrderFloor orderFloor(const Model &model, std::span<const int32_t> order,
                       int64_t steps);
 
+/// The same of several devices of one kind together, whichever has what: a
+/// tensor that is needed later is somewhere, or a copy of it.
+OrderFloor orderFloorOfAll(const Model &model, std::span<const int32_t> order,
+                           int64_t steps);
+
 } // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_ORDERFLOOR_H

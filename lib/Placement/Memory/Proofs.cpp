@@ -286,12 +286,18 @@ std::string Prover::heldWhile(const std::string &names, Wide bytes) const {
                      sizeText(room));
 }
 
-/// On one device every order can be looked at.
+/// Every order on one device can be looked at. What it needs, several devices
+/// of one kind need together.
 Infeasible Prover::leastOrder() const {
-  constexpr int32_t many = 50'000;
-  if (model.numDevices != 1 || model.numNodes > many)
+  const bool isAlone = model.numDevices == 1;
+  // Several are asked often.
+  const int32_t many = isAlone ? 50'000 : 2'000;
+  const int64_t effort = isAlone ? floorEffort : floorEffort / 16;
+  if (model.numKinds != 1 || model.numNodes > many)
     return {};
-  OrderFloor floor = orderFloor(model, leanOrders(model).front(), floorEffort);
+  std::vector<int32_t> order = leanOrders(model).front();
+  OrderFloor floor = isAlone ? orderFloor(model, order, effort)
+                             : orderFloorOfAll(model, order, effort);
   if (floor.nodes.empty() || floor.bytes <= room)
     return {};
   std::string names;

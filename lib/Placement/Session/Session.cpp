@@ -333,6 +333,8 @@ void Session::finish() {
 void Session::accept() {
   phase("verify");
   Winner &best = contest.leading();
+  if (options.inTurn)
+    best.placement = memory::inTurn(model, best.placement);
   auto violations = verify(problem, best.placement, &result.usage);
   if (!violations.empty()) {
     result.error = "internal error: the placement that '" + best.name +

@@ -39,8 +39,9 @@ constexpr std::pair<StringLiteral, StringLiteral> elsewhere[] = {
 struct Place : public baechi::impl::PlaceBase<Place> {
   using PlaceBase::PlaceBase;
   Place(const PlaceOptions &options, std::function<bool()> stopped,
-        bool explains)
-      : PlaceBase(options), stopped(std::move(stopped)), explains(explains) {}
+        bool explains, bool inTurn)
+      : PlaceBase(options), stopped(std::move(stopped)), explains(explains),
+        inTurn(inTurn) {}
 
   LogicalResult
   initializeOptions(StringRef options,
@@ -114,6 +115,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
 
     options.placer = placer;
     options.cancelled = stopped;
+    options.inTurn = inTurn;
     placement::Problem problem{graph->graph, *target};
     placement::PlaceResult result =
         explains ? placement::place(problem, options)
@@ -135,7 +137,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
   }
 
   std::function<bool()> stopped;
-  bool explains = true;
+  bool explains = true, inTurn = false;
 };
 } // namespace
 
@@ -146,8 +148,8 @@ std::unique_ptr<Pass> baechi::createPlace(const PlaceOptions &options,
 
 std::unique_ptr<Pass> baechi::createPlace(const PlaceOptions &options,
                                           std::function<bool()> stopped,
-                                          bool explains) {
-  return std::make_unique<Place>(options, std::move(stopped), explains);
+                                          bool explains, bool inTurn) {
+  return std::make_unique<Place>(options, std::move(stopped), explains, inTurn);
 }
 
 std::string baechi::wrongPlacer(StringRef placer) {

@@ -58,9 +58,14 @@ public:
     return exceeded;
   }
 
-  /// Lets the placer take so many bytes more on each device that computes, for
-  /// plans which may need less. False: that is none.
+  /// Whether nothing was placed within exactly these limits before, with as
+  /// much effort or more.
+  bool areInVain() const { return llvm::is_contained(inVain, bytesOf(shown)); }
+  /// No placement meets these limits: lets the placer take so many bytes more
+  /// on each device that computes, for plans which may need less. False: that
+  /// is none.
   bool allowBeyond(int64_t bytes) {
+    inVain.push_back(bytesOf(shown));
     if (bytes == 0)
       return false;
     for (auto [device, high] : llvm::zip(shown.devices, tooHigh))
@@ -72,6 +77,7 @@ public:
   /// No placement meets these limits: half of the way back to the last ones.
   /// False when there is nothing in between.
   bool raise() {
+    inVain.push_back(bytesOf(shown));
     bool raised = false;
     for (auto [device, high, low] : llvm::zip(shown.devices, tooHigh, tooLow)) {
       int64_t between = high - device.memory;
@@ -96,11 +102,19 @@ public:
   }
 
 private:
+  static std::vector<int64_t> bytesOf(const placement::Machine &machine) {
+    std::vector<int64_t> bytes;
+    for (const placement::Device &device : machine.devices)
+      bytes.push_back(device.memory);
+    return bytes;
+  }
+
   static constexpr int64_t fewOf = 200;
   placement::Machine shown;
   bool areMany; ///< devices that compute
   /// A plan for these exceeded its limit; the true limits at first.
   std::vector<int64_t> tooHigh;
+  std::vector<std::vector<int64_t>> inVain;
   /// Nothing was placed within these; 0: no such limit is known.
   std::vector<int64_t> tooLow;
 };

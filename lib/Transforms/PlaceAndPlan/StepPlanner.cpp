@@ -60,7 +60,9 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
     if (++found.attempts > attemptsSearched)
       options.budget = "0";
     std::vector<Diagnostic> said;
-    LogicalResult placed = placeWithin(placer, limits.machine(), said, found);
+    LogicalResult placed =
+        limits.areInVain() ? failure()
+                           : placeWithin(placer, limits.machine(), said, found);
     // What is wrong with the program itself, the first placement says.
     if (failed(placed) && found.attempts == 1) {
       // Results in their operands' places need no room, which no placer
@@ -111,6 +113,9 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
     if (isLate && again)
       again = mayTryMore();
     if (!again) {
+      // Nothing else was placed within the true limits either.
+      if (impossible.empty() && succeeded(planInTurn(placer, untouched, found)))
+        return success();
       if (leanestRefusal.empty())
         return stop(firstRefusal, found);
       refuseBeyond(leanestRefusal, takenOver());
@@ -118,6 +123,26 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
     }
     replaceBody(untouched);
   }
+}
+
+/// The last plan before a refusal, where several devices compute: one after the
+/// other, so that what is posted early or awaited late holds nothing.
+LogicalResult StepPlanner::planInTurn(StringRef placer, ModuleOp untouched,
+                                      PlaceAndPlanReport &found) {
+  if (placement::numComputing(machine) < 2 || !watch.isLast)
+    return failure();
+  replaceBody(untouched);
+  Said said, refusal;
+  std::vector<ArenaReport> arenas;
+  inTurn = true;
+  LogicalResult placed = placeWithin(placer, machine, said, found);
+  inTurn = false;
+  if (failed(placed) || failed(plan(refusal, arenas)))
+    return failure();
+  ++found.attempts;
+  tell(said);
+  tell(refusal); // remarks
+  return success();
 }
 
 /// Counts an attempt beyond those that every plan has.
@@ -338,9 +363,9 @@ LogicalResult StepPlanner::place(StringRef placer,
   PlaceOptions chosen = options;
   chosen.placer = placer.str();
   OpPassManager pipeline(ModuleOp::getOperationName());
-  pipeline.addPass(createPlace(chosen, watch.stopped,
-                               /*explains=*/watch.explains &&
-                                   found.attempts <= attemptsTold));
+  pipeline.addPass(createPlace(
+      chosen, watch.stopped,
+      /*explains=*/watch.explains && found.attempts <= attemptsTold, inTurn));
   auto start = std::chrono::steady_clock::now();
   LogicalResult placed = runQuietly(pipeline, said);
   found.placeSeconds =

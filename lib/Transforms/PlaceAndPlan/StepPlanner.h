@@ -127,6 +127,9 @@ private:
                     PlaceAndPlanReport &found);
   void use(PlannedAlone &known, Said &said, PlaceAndPlanReport &tried);
   bool mayTryMore();
+  llvm::LogicalResult planInTurn(llvm::StringRef placer,
+                                 mlir::ModuleOp untouched,
+                                 PlaceAndPlanReport &found);
   bool searches() const;
   llvm::LogicalResult placeRewritten(mlir::ModuleOp rewritten,
                                      std::string effort, Said &said,
@@ -146,7 +149,8 @@ private:
   PlanWatch watch;
   bool onlyCompares; ///< what is planned is not what is executed
   bool leftOut = false;
-  int numMore = 0; ///< attempts before a refusal
+  bool inTurn = false; ///< what is placed runs one after the other
+  int numMore = 0;     ///< attempts before a refusal
 };
 
 } // namespace baechi

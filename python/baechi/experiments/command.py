@@ -28,6 +28,7 @@ from baechi.experiments import (
     pieces,
     placers,
     report,
+    resuming,
 )
 from baechi.experiments.tables import TABLES, Setting, Table
 from baechi.importer.common.errors import ImportFailure
@@ -50,6 +51,8 @@ _HELP = {
     "halves": "every model in half of its memory, and less by a pool (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
+# Tables by model; `pieces` goes on by itself.
+_RESUMED = (*TABLES, "all", "learned", "compile", "losses")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,6 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         type=pathlib.Path,
         metavar="FOLDER",
         help="write experiments.json (which grows), experiments.md and plots there",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="leave out models whose rows FOLDER has of the same graphs, machine, options, tools "
+        "and code: the same command goes on where it was ended (" + ", ".join(_RESUMED) + ")",
     )
     parser.add_argument(
         "--with",
@@ -157,7 +166,13 @@ def _run(options: argparse.Namespace) -> list[Table]:
         raise ImportFailure(f"unknown placer '{unknown[0]}'; known: {known}")
     if unknown := [name for name in options.ways if name not in pieces.WAYS]:
         raise ImportFailure(f"unknown way '{unknown[0]}'; known: {', '.join(pieces.WAYS)}")
-    before = {}
+    if options.resume and not options.output:
+        raise ImportFailure("--resume goes on from what --output=FOLDER has: name it")
+    if options.resume and options.experiment not in _RESUMED:
+        raise ImportFailure(
+            f"--resume is not for {options.experiment}; it is for {', '.join(_RESUMED)}"
+        )
+    before: dict[str, Table] = {}
     if options.output and (options.output / report.RESULTS).exists():
         before = report.read(options.output / report.RESULTS)  # wrong ones are told before the work
     if options.execute:
@@ -191,7 +206,10 @@ def _run(options: argparse.Namespace) -> list[Table]:
             options.ways,
             before if options.ways else {},
         )
-        made = [_by_model(make, setting, options.output) for make in _tables(options)]
+        made = [
+            _by_model(name, make, setting, options, before)
+            for name, make in _tables(options).items()
+        ]
     return _published(options.output, made, machine.description)
 
 
@@ -208,34 +226,48 @@ def _by_default(experiment: str) -> list[str]:
     return [name for name in placers.PLACERS if name not in placers.ON_REQUEST]
 
 
-def _tables(options: argparse.Namespace) -> list[Callable[[Setting], Table]]:
-    """What makes the tables that were asked for."""
+def _tables(options: argparse.Namespace) -> dict[str, Callable[[Setting], Table]]:
+    """What makes the tables that were asked for, by their names."""
     if options.experiment == "losses":
-        return [losses.loss_curves]
+        return {"losses": losses.loss_curves}
     if options.experiment == "learned":
-        return [learning.learned_placers]
+        return {"learned": learning.learned_placers}
     if options.experiment == "pieces":
-        return [pieces.steps_in_pieces, pieces.steps_on_fast_links]
+        return {"pieces": pieces.steps_in_pieces, "pieces-fast": pieces.steps_on_fast_links}
     if options.experiment == "compile":
-        return [compiling.compile_times]
+        return {"compile": compiling.compile_times}
     if options.execute:
-        return [lambda setting: execution.steps_executed(setting, options.execute)]
+        return {"executed": lambda setting: execution.steps_executed(setting, options.execute)}
     names = list(TABLES) if options.experiment == "all" else [options.experiment]
-    return [TABLES[name] for name in names]
+    return {name: TABLES[name] for name in names}
 
 
 def _by_model(
-    make: Callable[[Setting], Table], setting: Setting, output: pathlib.Path | None
+    name: str,
+    make: Callable[[Setting], Table],
+    setting: Setting,
+    options: argparse.Namespace,
+    before: dict[str, Table],
 ) -> Table:
     """A table, written after each model: what an hour of work found is not lost when
     something fails at its end."""
-    rows = []
+    code = others = ""
+    if options.output and options.experiment in _RESUMED:
+        code = resuming.state_of_code(options.modules)
+    if options.execute:
+        others = str(stepgraph.machine(options.execute))
+    tables = []
     for benchmark in setting.benchmarks:
+        stamp = resuming.made_of(name, benchmark, setting, code + others) if code else ""
+        if options.resume and (rows := resuming.kept(before.get(name), benchmark, stamp)):
+            setting.tell(f"{benchmark.name}: is there")
+            tables.append(dataclasses.replace(before[name], rows=rows))
+            continue
         table = make(dataclasses.replace(setting, benchmarks=[benchmark]))
-        rows += table.rows
-        if output:
-            report.keep(output, [table], setting.machine.description)
-    return dataclasses.replace(table, rows=rows)
+        tables.append(resuming.stamped(table, stamp) if stamp else table)
+        if options.output:
+            report.keep(options.output, tables[-1:], setting.machine.description)
+    return dataclasses.replace(tables[-1], rows=[row for table in tables for row in table.rows])
 
 
 class _Progress:

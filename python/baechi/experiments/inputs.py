@@ -45,7 +45,7 @@ def make(benchmark: Benchmark, roofline: str) -> Input:
 
     Raises CompileError, and ImportFailure's text in one where the import fails.
     """
-    folder = caches.folder() / "experiments" / f"{benchmark.name}-{_version(benchmark, roofline)}"
+    folder = caches.folder() / "experiments" / f"{benchmark.name}-{version(benchmark, roofline)}"
     told = folder / "input.json"
     module, graph = folder / "step.mlir", folder / "graph.json"
     if not told.exists():
@@ -97,7 +97,7 @@ def _generate(benchmark: Benchmark, roofline: str, graph: pathlib.Path) -> dict[
     return nothing | {"operations": 0, "operators": len(made.ops), "kernels": 0}
 
 
-def _version(benchmark: Benchmark, roofline: str) -> str:
+def version(benchmark: Benchmark, roofline: str) -> str:
     """Of all that a graph depends on."""
     known = hashlib.sha256(f"{benchmark} {roofline}".encode())
     if benchmark.model == GENERATED:

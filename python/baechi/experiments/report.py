@@ -111,6 +111,9 @@ python -m baechi.experiments halves --output=docs
 python -m baechi.experiments pieces --output=docs
 ```
 
+Tables by model are written after each of them; with `--resume` a command that was ended goes on
+from there, without the models whose rows were made by the same code of the same inputs.
+
 Models imported from JAX at full size ([import.md](import.md)) and placed on
 {machine}.
 Costs are the roofline's, steps are predictions of the scheduler under that machine's links

@@ -76,6 +76,10 @@ struct PlaceOptions {
   /// Of the other candidates (every placer, every single device) and the
   /// search; the best of all wins.
   Budget budget;
+  /// What is found is spread over time: operators and transfers run one after
+  /// the other, in the order of their ends. It needs no more memory, and a plan
+  /// that follows it none for what would have run meanwhile.
+  bool inTurn = false;
   /// Of the search's random numbers.
   uint64_t seed = 1;
   /// Solves m-SCT's linear program; none: the native solver, which is exact
