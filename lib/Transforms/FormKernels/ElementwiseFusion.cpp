@@ -202,15 +202,16 @@ static StringRef whyNotFused(OpOperand *operand) {
     return "a broadcast element would be computed wherever it is read";
   if (hasOneUser(producer))
     return "";
-  if (isComparedForEquality(producer))
-    return "several operators read it, and one compares it for equality: "
-           "computed again, it might differ in its last bit";
   if (!isCheap(producer))
     return "several operators read it, and computing it again costs more than "
            "reading it";
-  return allUsersCanRecompute(producer)
-             ? ""
-             : "several operators read it, and not all can compute it again";
+  if (!allUsersCanRecompute(producer))
+    return "several operators read it, and not all can compute it again";
+  // Last, as it looks at all of them: now they are few.
+  return isComparedForEquality(producer)
+             ? "several operators read it, and one compares it for equality: "
+               "computed again, it might differ in its last bit"
+             : "";
 }
 
 static bool shouldFuse(OpOperand *operand) {

@@ -15,6 +15,7 @@ from torch._subclasses import FakeTensorMode
 from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
+from baechi.common import collector
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.names import Recorder
 from baechi.importer.torch.refusals import DATA_DEPENDENT, line_of
@@ -48,7 +49,8 @@ def used_parameters(
     trained = set(state.trained)
     names = [n for n, p in state.parameters.items() if p.requires_grad]
     run = _Forward(state, recipe, inputs, Recorder(state.model))
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, lowerable_operations():
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    with collector.paused(), fake as mode, lowerable_operations():
         fakes = {n: mode.from_tensor(stand_in(p.detach())) for n, p in state.parameters.items()}
         for name in names:
             fakes[name].requires_grad_()

@@ -16,11 +16,13 @@ import torch.utils.checkpoint
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from baechi.common import collector
 from baechi.importer.torch import (
     byte_types,
     graph_rules,
@@ -100,7 +102,7 @@ def trace(
     refusals = Refusals(recorder)
     # In two passes: `functionalize` knows neither `vmap` (masks of attention) nor
     # autograd's functions, but in the graph of the first pass neither is left.
-    with lowerable_operations(), recorder.recording(), explained_errors():
+    with collector.paused(), lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
         graph_rules.drop_tests(mutating.graph)
         graph_rules.check_operands(mutating.graph)
@@ -168,12 +170,15 @@ def _traced(
 ) -> torch.fx.GraphModule:
     # Without symbols for what depends on values, which `make_fx` would make by itself.
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    return make_fx(
+    traced = make_fx(
         function,
         decomposition_table=decompositions,
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
-    )(*(mode.from_tensor(value) for value in arguments))
+    )
+    # Graphs are interpreted and lowered, and few called: these are written as code then.
+    with _use_lazy_graph_module(True):
+        return traced(*(mode.from_tensor(value) for value in arguments))
 
 
 DENSE = "all are dense here: take sparse=False, or to_dense() before"
