@@ -27,9 +27,9 @@ using namespace mlir;
 using namespace baechi;
 
 llvm::Error Compilation::undoCheckpoints() {
-  if (!hasCheckpoints(*uncut))
+  if (!hasCheckpoints(forms.model()))
     return llvm::Error::success();
-  OwningOpRef<ModuleOp> undone = uncut->clone();
+  OwningOpRef<ModuleOp> undone = forms.model().clone();
   UndoneCheckpoints found;
   PassManager passes(undone->getContext());
   passes.addPass(createInlineStep());
@@ -39,7 +39,7 @@ llvm::Error Compilation::undoCheckpoints() {
   if (found.operators() == 0)
     return llvm::Error::success();
   checkpoints = std::move(found);
-  asWritten = std::exchange(uncut, std::move(undone));
+  asWritten = forms.setModel(std::move(undone));
   return llvm::Error::success();
 }
 
@@ -47,7 +47,7 @@ std::unique_ptr<HostCompiler>
 Compilation::formWithCheckpoints(const SplitChoice &choice,
                                  ArrayRef<unsigned> regions, bool &fits) {
   std::unique_ptr<HostCompiler> found;
-  (void)quietly([&] {
+  (void)forms.quietly([&] {
     OwningOpRef<ModuleOp> model = asWritten->clone();
     if (regions.size() < checkpoints->regions.size()) {
       PassManager passes(model->getContext());
@@ -56,22 +56,22 @@ Compilation::formWithCheckpoints(const SplitChoice &choice,
       if (failed(passes.run(*model)))
         return failure();
     }
-    FailureOr<std::unique_ptr<HostCompiler>> formed = form(choice, *model);
+    FailureOr<std::unique_ptr<HostCompiler>> formed =
+        forms.formOf(*model, choice);
     if (failed(formed))
       return failure();
     found = std::move(*formed);
-    fits = succeeded(found->fits(target, asked));
+    fits = forms.fits(*found);
     return success();
   });
   return found;
 }
 
 void Compilation::addAsWritten(const SplitChoice &choice) {
-  if (!asWritten || !isMemoryTight(*compilers.front()))
+  if (!asWritten || !forms.isMemoryTight(*compilers.front()))
     return;
   Phase phase(listener, "fitting the memories");
-  if (succeeded(
-          quietly([&] { return compilers.front()->fits(target, asked); })))
+  if (forms.fits(*compilers.front()))
     return;
   // Those first that let go of most bytes for the time that they take.
   std::vector<UndoneCheckpoints::Region> regions = checkpoints->regions;

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Driver/Cuts/OtherCuts.h"
 #include "Baechi/Driver/Input/Errors.h"
 #include "Baechi/Driver/Input/QueryMachine.h"
 #include "Baechi/Driver/Report/FitReport.h"
@@ -70,8 +70,8 @@ llvm::Error Compilation::readModel() {
   llvm::Expected<OwningOpRef<ModuleOp>> parsed = source->parse();
   if (!parsed)
     return parsed.takeError();
-  uncut = std::move(*parsed);
-  for (auto function : uncut->getOps<func::FuncOp>())
+  forms.setModel(std::move(*parsed));
+  for (auto function : forms.model().getOps<func::FuncOp>())
     if (isHostCall(function) && !asked.hostCalls) {
       emitError(function.getLoc())
           << "@" << function.getName()
@@ -81,9 +81,9 @@ llvm::Error Compilation::readModel() {
       return diagnosed();
     }
 
-  if (!asked.step.empty() && failed(chooseStep(*uncut, asked.step)))
+  if (!asked.step.empty() && failed(chooseStep(forms.model(), asked.step)))
     return diagnosed();
-  if (failed(partitionLoops(*uncut, asked)))
+  if (failed(partitionLoops(forms.model(), asked)))
     return diagnosed();
   if (failed(expandReplicas()))
     return diagnosed();
@@ -121,7 +121,7 @@ llvm::Error Compilation::readModel() {
   for (auto [number, choice] : llvm::enumerate(choices)) {
     if (choices.size() > 1)
       phase(number, choices.size());
-    FailureOr<std::unique_ptr<HostCompiler>> created = form(choice, *uncut);
+    FailureOr<std::unique_ptr<HostCompiler>> created = forms.form(choice);
     if (failed(created))
       return diagnosed();
     compilers.push_back(std::move(*created));
@@ -133,51 +133,16 @@ llvm::Error Compilation::readModel() {
 }
 
 LogicalResult Compilation::expandReplicas() {
-  PassManager passes(uncut->getContext());
+  PassManager passes(forms.model().getContext());
   passes.addPass(createExpandReplicas());
   FailureOr<func::FuncOp> step;
-  if (failed(passes.run(*uncut)) || failed(step = findFuncStep(*uncut)))
+  if (failed(passes.run(forms.model())) ||
+      failed(step = findFuncStep(forms.model())))
     return failure();
   auto written = (*step)->getAttrOfType<IntegerAttr>(kReplicas);
   if (written && asked.replicas < 2)
     asked.replicas = unsigned(written.getInt());
   return success();
-}
-
-FailureOr<std::unique_ptr<HostCompiler>>
-Compilation::form(const SplitChoice &choice, ModuleOp model,
-                  function_ref<bool(const SplitReport &)> isWanted) {
-  HostJitOptions jit;
-  jit.threads = asked.threads;
-  jit.workers = compileThreads;
-  jit.keepObjects = asked.keepObjects;
-  jit.store = asked.store;
-  jit.processor = asked.hostTarget;
-  jit.stopped = [this] { return listener.isStopped(); };
-  for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
-    jit.symbols[symbol.name] = symbol.address;
-  if (asked.sanitizeCode)
-    jit.sanitizer = HostJitOptions::Sanitizer::Thread;
-  CudaProductOptions products;
-  products.math = asked.cudaMath;
-  products.convolutions = asked.cudaConvolutions;
-  products.biases = !hasDeviceOf("host");
-  products.updates = target.devices.size() == 1 && !asked.asksByNames();
-  OwningOpRef<ModuleOp> copy = model.clone();
-  // What is cut depends on what sending takes, but where results must not
-  // depend on the machine.
-  if (!choice.always) {
-    // Of a model without anything of ours no one else has loaded it.
-    copy->getContext()->getOrLoadDialect<BaechiDialect>();
-    copy->getOperation()->setAttr(BaechiDialect::kMachine,
-                                  toAttr(copy->getContext(), target));
-  }
-  FailureOr<std::unique_ptr<HostCompiler>> compiler = HostCompiler::create(
-      std::move(copy), jit, hasDeviceOf("cuda") ? &products : nullptr, choice,
-      lowered, isWanted);
-  if (succeeded(compiler))
-    (*compiler)->module()->removeAttr(BaechiDialect::kMachine);
-  return compiler;
 }
 
 bool Compilation::hasDeviceOf(StringRef kind) const {
@@ -200,7 +165,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
   if (!costs.whyNotRead().empty())
     return llvm::createStringError(costs.whyNotRead());
   addAsWritten(firstChoice);
-  addOtherCuts();
+  addOtherCuts(forms, compilers);
   addMicroBatches();
   auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
@@ -222,13 +187,6 @@ llvm::Error Compilation::findCurrentCosts(SetArguments setArguments) {
   return costs.find(*hostCompiler, {create, setArguments});
 }
 
-LogicalResult Compilation::quietly(llvm::function_ref<LogicalResult()> run) {
-  ScopedDiagnosticHandler quiet(source->context(), [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() == DiagnosticSeverity::Error);
-  });
-  return run();
-}
-
 llvm::Error Compilation::compile(SetArguments setArguments) {
   bool found = false;
   std::vector<Candidate> candidates(compilers.size());
@@ -240,7 +198,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     if (isLast)
       program = compileOrCut(setArguments);
     else
-      (void)quietly([&] {
+      (void)forms.quietly([&] {
         program = mayTry() ? hostCompiler->compile(target, asked, "baechi",
                                                    /*isLast=*/false)
                            : hostCompiler->plan(target, asked, "baechi",
@@ -308,7 +266,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
   std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
   compilers.clear();
   compilers.push_back(std::move(winner));
-  uncut = nullptr;
+  forms.clear();
   asWritten = nullptr;
   lowered->clear();
   return llvm::Error::success();

@@ -78,7 +78,7 @@ llvm::Expected<bool> Compilation::compileToMeasure() {
   compiled.manifest["to_measure"] =
       profileObject(stepRows(module(), kKind, costs.profile()));
   costs.keep();
-  uncut = nullptr;
+  forms.clear();
   asWritten = nullptr;
   lowered->clear();
   return true;

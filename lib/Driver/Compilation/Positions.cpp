@@ -16,14 +16,14 @@ using namespace mlir;
 using namespace baechi;
 
 void Compilation::readChecks() {
-  for (auto function : uncut->getOps<func::FuncOp>())
+  for (auto function : forms.model().getOps<func::FuncOp>())
     for (unsigned result = 0; result < function.getNumResults(); ++result)
       if (auto about =
               function.getResultAttrOfType<ArrayAttr>(result, kOutside)) {
         for (auto check : about.getAsRange<DictionaryAttr>())
           checks.push_back(check);
         function.removeResultAttr(
-            result, StringAttr::get(uncut->getContext(), kOutside));
+            result, StringAttr::get(forms.model().getContext(), kOutside));
       }
 }
 

@@ -14,12 +14,9 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/Program.h"
-#include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Driver/Cuts/CutAdvice.h"
+#include "Baechi/Driver/Cuts/FittingCuts.h"
 #include "Baechi/Placement/Model/Pool.h"
-#include "Baechi/Transforms/Passes.h"
-#include "Cuttables.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -31,11 +28,30 @@ static constexpr int kMostFormed = 16, kMostPlanned = 4;
 /// So many operations are cut, the largest.
 static constexpr size_t kMostOperations = 3;
 
-std::string Compilation::adviseCut() {
+/// Whether the step fits where it is cut as \p rules say, too. \p planned:
+/// counts those whose plans were looked for.
+static bool fitsCutBy(const ModelForms &forms, SplitChoice choice,
+                      ArrayRef<std::string> rules, int &planned) {
+  llvm::append_range(choice.asked, rules);
+  // With a pool beside it arguments need not stay.
+  if (placement::poolsOf(forms.machine()).empty()) {
+    std::optional<int64_t> least = forms.leastBytesOnHost(choice);
+    if (least && *least > placement::computingBytes(forms.machine()))
+      return false;
+  }
+  FailureOr<std::unique_ptr<HostCompiler>> cut = forms.form(choice);
+  if (failed(cut))
+    return false;
+  ++planned;
+  return succeeded(forms.predictFitting(**cut));
+}
+
+std::string baechi::adviseCut(const ModelForms &forms, ModuleOp whole,
+                              const SplitChoice &first) {
   std::string advice;
-  (void)quietly([&] {
-    std::optional<Neediest> most = neediestOf(hostCompiler->module(), target);
-    std::optional<Cuttables> cuttables = findCuttables();
+  (void)forms.quietly([&] {
+    std::optional<Neediest> most = neediestOf(whole, forms.machine());
+    std::optional<Cuttables> cuttables = findCuttables(forms.model());
     if (!most || !most->op || !cuttables)
       return failure();
     std::vector<Cuttable> own = cuttables->of(most->op, kMostOperations),
@@ -52,10 +68,10 @@ std::string Compilation::adviseCut() {
             if (each.type.getDimSize(dim) < pieces ||
                 (!isAlone && rules.size() < 2))
               continue;
-            if (listener.isStopped() || ++formed > kMostFormed ||
+            if (forms.heard().isStopped() || ++formed > kMostFormed ||
                 planned >= kMostPlanned)
               return failure();
-            if (!fitsCutBy(rules, planned))
+            if (!fitsCutBy(forms, first, rules, planned))
               continue;
             advice = llvm::formatv("cut in {0} pieces along dimension {1} it "
                                    "fits: split={2}",
@@ -67,20 +83,39 @@ std::string Compilation::adviseCut() {
   return advice;
 }
 
-bool Compilation::fitsCutBy(ArrayRef<std::string> rules, int &planned) {
-  SplitChoice choice = firstChoice;
-  llvm::append_range(choice.asked, rules);
-  // With a pool beside it arguments need not stay.
-  if (placement::poolsOf(target).empty()) {
-    std::optional<int64_t> least = leastBytesOnHost(choice);
-    if (least && *least > placement::computingBytes(target))
-      return false;
+std::unique_ptr<HostCompiler>
+baechi::fewestMicroBatches(const ModelForms &forms, unsigned above,
+                           unsigned &pieces) {
+  std::unique_ptr<HostCompiler> found;
+  std::optional<int64_t> before;
+  bool isLast = false;
+  for (unsigned count : {2, 4, 8, 16}) {
+    if (count <= above || forms.heard().isStopped())
+      continue;
+    SplitChoice choice{.pieces = count,
+                       .reductions = true,
+                       .chained = true,
+                       .asked = forms.options().split};
+    // Where the batch is too small, or a cut that is asked for has another
+    // number of pieces, these are not.
+    (void)forms.quietly([&] {
+      std::optional<int64_t> least = forms.leastBytesOnHost(choice);
+      bool isTooMuch =
+          least && *least > placement::computingBytes(forms.machine());
+      // What needs most is cut no further, nor is it in more pieces.
+      isLast = isTooMuch && before && *least >= *before;
+      before = least;
+      if (isTooMuch)
+        return failure();
+      FailureOr<std::unique_ptr<HostCompiler>> formed = forms.form(choice);
+      if (succeeded(formed) && forms.fits(**formed))
+        found = std::move(*formed);
+      return success(found != nullptr);
+    });
+    if (found)
+      pieces = count;
+    if (found || isLast)
+      break;
   }
-  FailureOr<std::unique_ptr<HostCompiler>> cut = form(choice, *uncut);
-  if (failed(cut))
-    return false;
-  ++planned;
-  CompileOptions options = asked;
-  options.budget = "0";
-  return succeeded((*cut)->predict(target, options, /*mayRewrite=*/true));
+  return found;
 }

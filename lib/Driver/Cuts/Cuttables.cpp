@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Cuttables.h"
+#include "Baechi/Driver/Cuts/Cuttables.h"
 #include "Baechi/Analysis/LeastMemory.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Stashing.h"

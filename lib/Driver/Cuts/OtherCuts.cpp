@@ -20,7 +20,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Driver/Cuts/OtherCuts.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include <set>
 
@@ -47,12 +47,14 @@ static constexpr size_t kMostOperations = 100'000;
 /// The roofline may be wrong by this part of what it predicts.
 static constexpr double kSurely = 0.05;
 
-std::optional<int64_t> Compilation::predictQuietly(HostCompiler &compiler) {
+/// What is predicted by the roofline, without a word; nullopt: does not fit.
+static std::optional<int64_t> predictQuietly(const ModelForms &forms,
+                                             HostCompiler &compiler) {
   FailureOr<int64_t> ns = failure();
-  CompileOptions options = asked;
+  CompileOptions options = forms.options();
   options.budget = budgetOfComparing(options.budget);
-  (void)quietly([&] {
-    ns = compiler.predict(target, options);
+  (void)forms.quietly([&] {
+    ns = compiler.predict(forms.machine(), options);
     return LogicalResult(ns);
   });
   return succeeded(ns) ? std::optional(*ns) : std::nullopt;
@@ -66,23 +68,26 @@ static int64_t numCut(const SplitReport &report) {
   return count;
 }
 
-void Compilation::addLargestCut(SplitChoice choice) {
+/// The largest class alone where \p choice takes other classes, by an estimate:
+/// both are compiled unless one is clearly worse.
+static void addLargestCut(const ModelForms &forms, SplitChoice choice,
+                          std::vector<ModelForms::Compiler> &compilers) {
   auto features = llvm::find_if(compilers, [](const auto &compiler) {
     return !compiler->splits().isLargestFirst;
   });
   if (features == compilers.end() || choice.always)
     return;
-  Phase phase(listener, "comparing cuts");
+  Phase phase(forms.heard(), "comparing cuts");
   choice.largestFirst = true;
   FailureOr<std::unique_ptr<HostCompiler>> largest = failure();
-  (void)quietly([&] {
-    largest = form(choice, *uncut);
+  (void)forms.quietly([&] {
+    largest = forms.form(choice);
     return LogicalResult(largest);
   });
   if (failed(largest))
     return;
-  std::optional<int64_t> ns = predictQuietly(**largest);
-  std::optional<int64_t> ofFeatures = predictQuietly(**features);
+  std::optional<int64_t> ns = predictQuietly(forms, **largest);
+  std::optional<int64_t> ofFeatures = predictQuietly(forms, **features);
   if (ns && (!ofFeatures || double(*ofFeatures) > (1 + kSurely) * double(*ns)))
     *features = std::move(*largest);
   else if (ns && double(*ns) <= (1 + kSurely) * double(*ofFeatures))
@@ -114,14 +119,17 @@ static std::vector<SplitChoice> otherChoices(unsigned devices,
   return {half, micro, overlapped, halfOverlapped, sparing, rest};
 }
 
-void Compilation::addOtherCuts() {
-  unsigned devices = placement::numComputing(target);
+void baechi::addOtherCuts(const ModelForms &forms,
+                          std::vector<ModelForms::Compiler> &compilers) {
+  const DriverOptions &asked = forms.options();
+  unsigned devices = placement::numComputing(forms.machine());
   // The options were read before.
-  addLargestCut(llvm::cantFail(splitChoiceOf(asked, devices)));
-  if (asked.splits != "any" || devices < 2 || sharesMemory(target))
+  addLargestCut(forms, llvm::cantFail(splitChoiceOf(asked, devices)),
+                compilers);
+  if (asked.splits != "any" || devices < 2 || sharesMemory(forms.machine()))
     return;
   std::vector<SplitChoice> choices = otherChoices(devices, asked);
-  Phase phase(listener, "comparing cuts");
+  Phase phase(forms.heard(), "comparing cuts");
   size_t done = 0, total = compilers.size() + choices.size();
   std::optional<int64_t> least;
   int64_t numFirstCut = 0;
@@ -130,7 +138,7 @@ void Compilation::addOtherCuts() {
     phase(done++, total);
     numFirstCut = std::max(numFirstCut, numCut(compiler->splits()));
     seen.insert(compiler->splits().cuts);
-    if (std::optional<int64_t> ns = predictQuietly(*compiler))
+    if (std::optional<int64_t> ns = predictQuietly(forms, *compiler))
       least = std::min(*ns, least.value_or(*ns));
   }
   size_t operations = compilers.front()->operatorsBefore();
@@ -139,8 +147,8 @@ void Compilation::addOtherCuts() {
   std::unique_ptr<HostCompiler> best;
   for (const SplitChoice &choice : choices) {
     phase(done++, total);
-    if (choice.pieces < 2 || choice.restPieces == 1 || listener.isStopped() ||
-        (choice.restPieces > 1 && !mayHaveRest) ||
+    if (choice.pieces < 2 || choice.restPieces == 1 ||
+        forms.heard().isStopped() || (choice.restPieces > 1 && !mayHaveRest) ||
         (choice.chained && operations * choice.pieces > kMostOperations))
       continue;
     FailureOr<std::unique_ptr<HostCompiler>> formed = failure();
@@ -151,13 +159,13 @@ void Compilation::addOtherCuts() {
         mayHaveRest = numFirstCut > 0 && numCut(report) == numFirstCut;
       return !report.classes.empty() && seen.insert(report.cuts).second;
     };
-    (void)quietly([&] {
-      formed = form(choice, *uncut, isNew);
+    (void)forms.quietly([&] {
+      formed = forms.form(choice, isNew);
       return LogicalResult(formed);
     });
     if (failed(formed))
       continue;
-    std::optional<int64_t> ns = predictQuietly(**formed);
+    std::optional<int64_t> ns = predictQuietly(forms, **formed);
     if (!ns || (least && *ns >= *least))
       continue;
     least = ns;

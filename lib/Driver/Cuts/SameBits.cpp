@@ -18,7 +18,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Driver/Cuts/SameBits.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -182,33 +182,16 @@ differenceAfterSteps(Execution &placed, Execution &whole) {
   return std::optional(std::string());
 }
 
-llvm::Expected<std::string>
-Compilation::differenceFromWhole(HostCompiler &whole,
-                                 const CompiledProgram &program,
-                                 SetArguments setArguments) {
-  if (!canRunSteps(module()))
-    return llvm::createStringError(
-        "the host program computes parts of a step, which are not there yet");
-  if (asked.otherProcesses || !asked.hostTarget.empty())
-    return llvm::createStringError("the program is not run here");
-  HostCompiler &cut = *hostCompiler;
-  use(whole);
-  llvm::Expected<std::unique_ptr<Execution>> single = createSingle("host");
-  use(cut);
-  if (!single)
-    return single.takeError();
-  if (!*single)
-    return llvm::createStringError(
-        "this machine's memory cannot hold the whole step");
-  auto placed = Execution::create(cut.jit(), program, asked.watchdog);
-  if (!placed)
-    return placed.takeError();
+llvm::Expected<std::string> baechi::differenceOfBits(Execution &placed,
+                                                     Execution &whole,
+                                                     SetArguments setArguments,
+                                                     Listener &listener) {
   Phase phase(listener, "comparing pieces with the whole step");
-  if (llvm::Error error = setArguments(**placed))
+  if (llvm::Error error = setArguments(placed))
     return std::move(error);
   SmallVector<Array> first;
-  for (size_t i = 0; i < (*placed)->program().arguments.size(); ++i) {
-    llvm::Expected<Array> value = (*placed)->argument(i);
+  for (size_t i = 0; i < placed.program().arguments.size(); ++i) {
+    llvm::Expected<Array> value = placed.argument(i);
     if (!value)
       return value.takeError();
     first.push_back(std::move(*value));
@@ -219,9 +202,9 @@ Compilation::differenceFromWhole(HostCompiler &whole,
     if (round == 0 && compared > 0)
       break;
     phase(size_t(kRounds - round), size_t(kRounds));
-    if (llvm::Error error = giveArguments(first, **placed, **single, round))
+    if (llvm::Error error = giveArguments(first, placed, whole, round))
       return std::move(error);
-    auto difference = differenceAfterSteps(**placed, **single);
+    auto difference = differenceAfterSteps(placed, whole);
     if (!difference)
       return difference.takeError();
     if (*difference && !(*difference)->empty())

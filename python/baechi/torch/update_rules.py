@@ -347,6 +347,12 @@ def rprop(group: Settings) -> Rule:
     return Rule((maximize,), tensors, {"step": 0.0}, numbers, update)
 
 
+def _stored(number: float) -> float:
+    """As optimizers keep it in a tensor of their own, whatever the parameters' type is."""
+    kept = torch.float64 if torch.get_default_dtype() == torch.float64 else torch.float32
+    return torch.tensor(number, dtype=kept).item()
+
+
 def asgd(group: Settings) -> Rule:
     regularized = _regularized(group)
 
@@ -356,8 +362,8 @@ def asgd(group: Settings) -> Rule:
         values = {"keep": 1 - lambd * eta, "eta": eta, "mu": mu} | _decay(group)
         following = {
             "step": step,
-            "eta": rate / (1 + lambd * rate * step) ** group["alpha"],
-            "mu": 1 / max(1, step - group["t0"]),
+            "eta": _stored(rate / (1 + lambd * rate * step) ** group["alpha"]),
+            "mu": _stored(1 / max(1, step - group["t0"])),
         }
         return values, following
 
@@ -367,5 +373,5 @@ def asgd(group: Settings) -> Rule:
         mean = state["ax"] + (param - state["ax"]) * numbers["mu"]
         return param, {"ax": torch.where(numbers["mu"] == 1, param, mean)}
 
-    counters = {"step": 0.0, "eta": float(group["lr"]), "mu": 1.0}
+    counters = {"step": 0.0, "eta": _stored(float(group["lr"])), "mu": 1.0}
     return Rule(_form(group), {"ax": zeros}, counters, numbers, update)

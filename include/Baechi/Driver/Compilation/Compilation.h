@@ -8,11 +8,9 @@
 #ifndef BAECHI_DRIVER_COMPILATION_COMPILATION_H
 #define BAECHI_DRIVER_COMPILATION_COMPILATION_H
 
-#include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Driver/Compilation/ModelCosts.h"
 #include "Baechi/Driver/Execution/Execution.h"
-#include "Baechi/Driver/Input/Listener.h"
-#include "Baechi/Driver/Input/Options.h"
+#include "Baechi/Driver/Forms/ModelForms.h"
 #include "Baechi/Driver/Input/Source.h"
 #include "Baechi/Driver/Report/CutReport.h"
 #include "Baechi/Driver/Report/Report.h"
@@ -21,8 +19,6 @@
 
 namespace baechi {
 
-class Cuttables;
-struct CutsSeen;
 struct FittingCut;
 struct Neediest;
 
@@ -45,8 +41,6 @@ public:
   llvm::Error measureMachine(bool always = false) {
     return costs.measureMachine(always);
   }
-
-  using SetArguments = ModelCosts::SetArguments;
 
   /// Costs of the kernels, measured or estimated. \p setArguments: for the
   /// steps on one device that they are measured in. Once.
@@ -99,6 +93,7 @@ private:
       : asked(std::move(options)), target(std::move(machine)),
         listener(listener),
         compileThreads(std::make_shared<CompileThreads>(asked.threads)),
+        forms({asked, target, listener, compileThreads, lowered}),
         costs({asked, target, listener, compileThreads, lowered,
                [this] { endPhases(); }}) {}
 
@@ -115,12 +110,6 @@ private:
   llvm::Error readModel();
   /// What the result that checks positions is about.
   void readChecks();
-  /// \p model, the one without checkpoints, say, cut as \p choice says. Fails
-  /// after a diagnostic.
-  /// \p isWanted: as HostCompiler::create().
-  mlir::FailureOr<std::unique_ptr<HostCompiler>>
-  form(const SplitChoice &choice, mlir::ModuleOp model,
-       llvm::function_ref<bool(const SplitReport &)> isWanted = nullptr);
   /// Computes once what the model computes again, until that does not fit.
   llvm::Error undoCheckpoints();
   /// A program of one replica becomes that of all; how many they are is what
@@ -139,32 +128,6 @@ private:
   /// What became of checkpoints. Of the models with some, and that without,
   /// those that are not the \p best go.
   void reportCheckpoints(size_t &best, std::vector<Candidate> &candidates);
-  /// Whether \p compiler's step could need less than it does where it does not
-  /// fit: a device may be too small for all tensors at once, and all devices
-  /// hold the arguments.
-  bool isMemoryTight(HostCompiler &compiler) const;
-  /// What the model cut as \p choice says holds at least on the one host device
-  /// that computes, soon known; nullopt: no bound is.
-  std::optional<int64_t> leastBytesOnHost(const SplitChoice &choice);
-  /// In how few micro-batches the step fits, more than \p above; null: in none.
-  std::unique_ptr<HostCompiler> fewestMicroBatches(unsigned above,
-                                                   unsigned &pieces);
-  /// Which cut of the operator that needs most makes the step fit, and how it
-  /// is asked for; empty: none that is tried does.
-  std::string adviseCut();
-  /// Whether the step fits where it is cut as \p rules say, too. \p planned:
-  /// counts those whose plans were looked for.
-  bool fitsCutBy(llvm::ArrayRef<std::string> rules, int &planned);
-  /// What is predicted by the roofline, without a word; nullopt: does not fit.
-  std::optional<int64_t> predictQuietly(HostCompiler &compiler);
-  /// The same of the largest class alone where \p choice takes other classes,
-  /// by an estimate: both are compiled unless one is clearly worse.
-  void addLargestCut(SplitChoice choice);
-  /// Other cuts of the step are compared with what was formed, by the roofline:
-  /// the largest class first, and where devices share no memory, fewer pieces,
-  /// micro-batches, and pieces of what saves time if part of what they send
-  /// overlaps. What may be better is compiled, too.
-  void addOtherCuts();
   /// Where nothing that was formed fits, micro-batches are tried, too.
   void addMicroBatches();
   /// Compiles by the current compiler, or where that does not fit, in pieces;
@@ -172,26 +135,6 @@ private:
   mlir::FailureOr<CompiledProgram> compileOrCut(SetArguments setArguments);
   /// Whether a step that does not fit may be cut without being asked.
   bool mayCutToFit() const;
-  /// Forms the model, cut as \p choice says, as far as kernels' code is not
-  /// looked at, with the roofline's costs; null after an error.
-  mlir::OwningOpRef<mlir::ModuleOp> outline(const SplitChoice &choice);
-  std::optional<Cuttables> findCuttables();
-  /// Cuts, in \p choice, the operator that needs \p most, too, so that less is
-  /// needed; false: no rule that is tried helps. \p seen: of \p choice.
-  bool addRule(SplitChoice &choice, const Cuttables &cuttables,
-               const Neediest &most, CutsSeen &seen);
-  /// The model cut as \p fitting says, with rules added as they are needed;
-  /// false where no plan of it fits.
-  bool formToFit(FittingCut &fitting, const Cuttables &cuttables);
-  /// Ways to cut the step, of which the first that fits and has its bits is
-  /// taken.
-  std::vector<SplitChoice> waysToCut() const;
-  /// How the sums of the model, cut as \p choice says, are added up; nullopt
-  /// after an error.
-  std::optional<SumOrders> sumOrders(const SplitChoice &choice);
-  /// Why the step cut by \p way is not known to have the whole one's bits, by
-  /// how both are computed; empty: it is.
-  std::string whyNotProven(const SplitChoice &way);
   /// Compiles the step as it was cut, which replaces the whole one; fails where
   /// \p differs says what its results have not of the whole step's, and where
   /// it does not fit after all. Then it is gone.
@@ -242,8 +185,6 @@ private:
   /// Tells the listener what the compiler begins, until endPhases().
   void tellPhases();
   void endPhases() { current.reset(); }
-  /// Without the errors among the diagnostics.
-  llvm::LogicalResult quietly(llvm::function_ref<llvm::LogicalResult()> run);
   /// The first device of its kind, with the memory that all such devices have.
   placement::Device withAllMemory(llvm::StringRef kind) const;
 
@@ -256,15 +197,14 @@ private:
   std::unique_ptr<Source> source;
   /// Until compile() has made their code.
   std::shared_ptr<LoweredKernels> lowered = std::make_shared<LoweredKernels>();
+  ModelForms forms;
   ModelCosts costs;
   /// The model as it is and cut into pieces, as far as asked, until compile()
   /// keeps the faster one.
   std::vector<std::unique_ptr<HostCompiler>> compilers;
   /// One for each word of the result that checks positions.
   std::vector<mlir::DictionaryAttr> checks;
-  /// The model before it is cut.
-  mlir::OwningOpRef<mlir::ModuleOp> uncut;
-  /// The same with its checkpoints, where they are undone in that.
+  /// The model with its checkpoints, where they are undone in forms' model.
   mlir::OwningOpRef<mlir::ModuleOp> asWritten;
   std::optional<UndoneCheckpoints> checkpoints;
   struct KeptCheckpoints {
@@ -274,8 +214,6 @@ private:
   std::vector<KeptCheckpoints> withCheckpoints;
   /// How the first of the compilers is cut.
   SplitChoice firstChoice;
-  /// Of the model cut so, once they are asked for.
-  std::optional<SumOrders> wholeSums;
   /// The first of the compilers has parameters in slices, the second whole.
   bool slicesParameters = false;
   /// What made the step fit, where it was cut for that: the last compiler's.

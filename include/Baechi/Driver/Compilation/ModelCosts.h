@@ -41,9 +41,6 @@ public:
     std::function<void()> endPhases;
   };
 
-  /// Gives a first value to every argument of a program of the model.
-  using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
-
   /// Steps on one device, which tell what kernels take within them.
   struct SingleSteps {
     /// The current model on all memory of a kind of devices; null: that cannot

@@ -103,6 +103,9 @@ private:
 llvm::Expected<std::string> firstDifference(const Execution &a,
                                             const Execution &b);
 
+/// Gives a first value to every argument of a program.
+using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
+
 } // namespace baechi
 
 #endif // BAECHI_DRIVER_EXECUTION_EXECUTION_H

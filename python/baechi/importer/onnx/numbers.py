@@ -145,6 +145,12 @@ def _gelu(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Mul", half, build.add("Add", bent, build.number(1)), output=node.output[0])
 
 
+def _selu(node: onnx.NodeProto, build: Builder) -> None:
+    """Its factors with all digits, where the node has none; torch-mlir knows five."""
+    given = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
+    build.again(node.input, node.output, **(given | attributes(node)))
+
+
 def _lp_normalization(node: onnx.NodeProto, build: Builder) -> None:
     """Zeros stay zeros."""
     options = attributes(node)
@@ -207,5 +213,6 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Mod": _mod,
     "Pow": _pow,
     **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _reduction),
+    "Selu": _selu,
     "Sign": _sign,
 }

@@ -31,6 +31,8 @@ def pdist(input, p=2.0):
 
 
 def _lengths(difference, p):
+    if difference.shape[-1] == 1 and p > 0:  # PyTorch traces its norm with another shape
+        return difference.squeeze(-1).abs()
     return (
         _Largest.apply(difference) if p == math.inf else torch.linalg.vector_norm(difference, p, -1)
     )
@@ -212,11 +214,28 @@ def dropout(input, p=0.5, training=True, inplace=False):
     transforms."""
     if not training or inplace or not 0 < p < 1:
         return NotImplemented
-    order = sorted(range(input.dim()), key=lambda d: -input.stride(d))
+    order, back = _memory_order(input)
     drawn = torch.empty([input.shape[d] for d in order], dtype=input.dtype)
-    kept = torch.ops.aten.bernoulli.p(drawn, 1 - p)
-    kept = kept.permute([order.index(d) for d in range(input.dim())])
+    kept = torch.ops.aten.bernoulli.p(drawn, 1 - p).permute(back)
     return input * (kept / (1 - p))
+
+
+def random_(x, *bounds, generator=None):
+    """In the name of its operator is a word of Python's, in which graphs are written."""
+    if not bounds:
+        return NotImplemented
+    low, high = (0, *bounds)[-2:]
+    order, back = _memory_order(x)
+    sizes = [x.shape[d] for d in order]
+    options = {} if generator is None else {"generator": generator}
+    drawn = torch.randint(low, high, sizes, dtype=x.dtype, **options)
+    return x.copy_(drawn.permute(back))
+
+
+def _memory_order(x):
+    """Dimensions by their strides, largest first, and what puts them back."""
+    order = sorted(range(x.dim()), key=lambda d: -x.stride(d))
+    return order, [order.index(d) for d in range(x.dim())]
 
 
 _SHORT = torch.float16, torch.bfloat16
@@ -246,6 +265,7 @@ def _reduced(loss, reduction):
 
 TABLE = {
     **indexing.TABLE,
+    torch.Tensor.random_: random_,
     torch.cdist: cdist,
     torch.pdist: pdist,
     functional.gaussian_nll_loss: gaussian_nll_loss,

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from baechi.importer.common.errors import ImportFailure
@@ -86,3 +88,34 @@ def drop_identities(graph: torch.fx.Graph) -> None:
         if node.op == "call_function" and node.target in _IDENTITIES:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
+
+
+def spell_numbers(graph: torch.fx.Graph) -> None:
+    """Fractions where an operator takes tensors, as tensors of the type that PyTorch computes
+    them in: torch-mlir makes singles of them, but of second operands of these."""
+    as_they_are = aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor
+    for node in list(graph.nodes):
+        if not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        kinds = [
+            each.meta["val"]
+            for each in node.all_input_nodes
+            if isinstance(each.meta.get("val"), torch.Tensor)
+        ]
+        for position, formal in enumerate(node.target._schema.arguments[: len(node.args)]):
+            value = node.args[position]
+            if not isinstance(value, float) or not isinstance(formal.type, torch.TensorType):
+                continue
+            if position == 1 and node.target in as_they_are or not kinds:
+                continue
+            with graph.inserting_before(node):
+                dtype = torch.result_type(functools.reduce(_promoted, kinds), value)
+                number = graph.call_function(aten.full.default, ([], value), {"dtype": dtype})
+            number.meta = dict(node.meta)
+            number.meta["val"] = torch.empty((), dtype=dtype, device="meta")
+            node.update_arg(position, number)
+
+
+def _promoted(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    shape = max(x.shape, y.shape, key=len)
+    return torch.empty(shape, dtype=torch.result_type(x, y), device="meta")

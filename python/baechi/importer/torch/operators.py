@@ -163,8 +163,16 @@ def eye(rows, columns=None, *, dtype=None, **_):
 
 def normal(mean, std, generator=None):
     """As PyTorch draws it: of 0 and 1 first."""
-    drawn = torch.empty(torch.broadcast_tensors(*map(torch.as_tensor, (mean, std)))[0].shape)
+    kind = mean.dtype if isinstance(mean, torch.Tensor) else std.dtype
+    shape = torch.broadcast_tensors(*map(torch.as_tensor, (mean, std)))[0].shape
+    drawn = torch.empty(shape, dtype=kind)
     return aten.normal_functional.default(drawn) * std + mean
+
+
+def bernoulli(p, *, generator=None):
+    """As PyTorch draws it on the CPU: of doubles by doubles, of all else by singles."""
+    kind = torch.float64 if p.dtype == torch.float64 else torch.float32
+    return (torch.rand(p.shape, dtype=kind) < p).to(p.dtype)
 
 
 def empty_strided(size, stride, *, dtype=None, **_):
@@ -251,6 +259,7 @@ TABLE = {
     aten.minimum.default: minimum,
     aten.neg.default: neg,
     aten.empty_strided.default: empty_strided,
+    aten.bernoulli.default: bernoulli,
     aten.normal.Tensor_Tensor: normal,
     aten.normal.Tensor_float: normal,
     aten.normal.float_Tensor: normal,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -39,6 +40,10 @@ _PADDED = (
     "batch, take the last outputs by y[torch.arange(len(y)), lengths - 1], and leave the rest "
     "out of the loss by a mask."
 )
+_CHECKED = (
+    "torch.distributions looks at its parameters' values to check them: give validate_args=False, "
+    "or call torch.distributions.Distribution.set_default_validate_args(False) before the step."
+)
 # A loop that waits for a value would never end.
 _MOST_STAND_INS = 1000
 
@@ -49,6 +54,7 @@ class Refusals(TorchDispatchMode):
     def __init__(self, recorder: Recorder):
         super().__init__()
         self._recorder, self._count = recorder, 0
+        self._checks_parameters = False
         self.found: list[Unsupported] = []
         self.results: list[torch.Tensor] = []  # of all operations
 
@@ -58,6 +64,7 @@ class Refusals(TorchDispatchMode):
         notes = [f"What depends on values: {FIXED_SHAPES}."] if on_values else []
         if any("_pack_padded_sequence" in each.operation for each in self.found):
             notes += [_PADDED]
+        notes += [_CHECKED] if self._checks_parameters else []
         notes += [unseen] if unseen else []
         return UnsupportedOperations([*self.found, *further], "docs/torch.md", notes)
 
@@ -70,6 +77,7 @@ class Refusals(TorchDispatchMode):
             result = function(*args, **(kwargs or {}))
         except DATA_DEPENDENT:
             self.note(function, self._recorder.origin(), _ON_VALUES)
+            self._checks_parameters |= _is_of_distributions()
             self._count += 1
             stand_in = _STAND_INS.get(function)
             if stand_in is None or self._count > _MOST_STAND_INS:
@@ -77,6 +85,16 @@ class Refusals(TorchDispatchMode):
             return stand_in(*args, **(kwargs or {}))
         self.results += [x for x in pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
         return result
+
+
+def _is_of_distributions() -> bool:
+    """Whether a distribution is being made, or asked of a value, further up."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("torch.distributions."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _number(x):

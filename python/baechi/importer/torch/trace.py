@@ -118,6 +118,7 @@ def trace(
             graph = _traced(functional, given, torch_decompositions.table())
     graph_rules.check_shapes(graph.graph)
     graph_rules.drop_identities(graph.graph)
+    graph_rules.spell_numbers(graph.graph)
     fold_empty(graph.graph)
     mend_comparisons(graph.graph)
     byte_types.widen(graph)

@@ -60,14 +60,15 @@ def adaptive_avg_pool3d_backward(grad, x):
 
 def _adaptive_avg_pool_backward(grad, x, dims):
     sizes = zip(x.shape[-dims:], grad.shape[-dims:], strict=True)
-    return _products(grad, [_shares(*pair).to(x.dtype) for pair in sizes])
+    return _products(grad, [_shares(*pair, x.dtype) for pair in sizes])
 
 
-def _shares(size, windows):
+def _shares(size, windows, dtype):
     """[windows, size]: what each window takes of each element."""
     window, place = torch.arange(windows).reshape(-1, 1), torch.arange(size)
     first, last = window * size // windows, ((window + 1) * size + windows - 1) // windows
-    return ((place >= first) & (place < last)).to(torch.float32) / (last - first)
+    kind = torch.promote_types(dtype, torch.float32)
+    return (((place >= first) & (place < last)).to(kind) / (last - first)).to(dtype)
 
 
 def _products(grad, matrices):

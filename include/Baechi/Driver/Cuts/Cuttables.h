@@ -5,15 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_DRIVER_CUTS_CUTTABLES_H
-#define BAECHI_LIB_DRIVER_CUTS_CUTTABLES_H
+#ifndef BAECHI_DRIVER_CUTS_CUTTABLES_H
+#define BAECHI_DRIVER_CUTS_CUTTABLES_H
 
-#include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,26 +64,6 @@ struct Neediest {
   bool isOf(const Neediest &other) const;
 };
 
-/// What was seen of a way to cut a step, to which rules are added.
-struct CutsSeen {
-  int outlined = 0; ///< further ways
-  /// What needs most where all is cut that is asked for by now, as far as
-  /// outlines show.
-  std::optional<Neediest> most;
-};
-
-/// A way to cut a step so that it fits, and what was made of it.
-struct FittingCut {
-  SplitChoice way;
-  std::unique_ptr<HostCompiler> compiler;
-  int64_t predictedNs = 0;
-  /// Why it is not known to have the whole step's bits; empty: it is.
-  std::string unproven;
-};
-
-/// Sets the code of \p module's kernels to what no library computes.
-void useGeneratedCode(mlir::ModuleOp module);
-
 /// That of \p formed, whose step has costs, on \p target. With a pool, or other
 /// devices, arguments need not be where it runs. Nullopt: the step has none.
 std::optional<Neediest> neediestOf(mlir::ModuleOp formed,
@@ -93,4 +71,4 @@ std::optional<Neediest> neediestOf(mlir::ModuleOp formed,
 
 } // namespace baechi
 
-#endif // BAECHI_LIB_DRIVER_CUTS_CUTTABLES_H
+#endif // BAECHI_DRIVER_CUTS_CUTTABLES_H

@@ -1,0 +1,78 @@
+//===- FittingCuts.h - Cuts that make a step fit ----------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_CUTS_FITTINGCUTS_H
+#define BAECHI_DRIVER_CUTS_FITTINGCUTS_H
+
+#include "Baechi/Driver/Cuts/Cuttables.h"
+#include "Baechi/Driver/Forms/ModelForms.h"
+#include <deque>
+
+namespace baechi {
+
+/// A way to cut a step so that it fits, and what was made of it.
+struct FittingCut {
+  SplitChoice way;
+  std::unique_ptr<HostCompiler> compiler;
+  int64_t predictedNs = 0;
+  /// Why it is not known to have the whole step's bits; empty: it is.
+  std::string unproven;
+};
+
+/// Cuts of a step that does not fit so that it does: of what needs most, into
+/// as few pieces as help. Whole, and in micro-batches, rules are added for the
+/// operator that needs most by then, one after the other, until a plan fits.
+class FittingCuts {
+public:
+  /// \p whole: the step as it is, cut as \p first says. Both outlive them.
+  FittingCuts(const ModelForms &forms, HostCompiler &whole,
+              const SplitChoice &first);
+
+  /// What needs most of the whole step; nullopt: there is nothing to cut.
+  const std::optional<Neediest> &neediest() const { return most; }
+  /// The next cut that fits: with the whole step's bits before others, as far
+  /// as it is about as fast. Nullopt: no other fits.
+  std::optional<FittingCut> next();
+
+private:
+  /// What was seen of a way to cut, to which rules are added.
+  struct Seen {
+    int outlined = 0; ///< further ways
+    /// What needs most where all is cut that is asked for by now, as far as
+    /// outlines show.
+    std::optional<Neediest> most;
+  };
+
+  /// Forms the next way; where a plan of it fits, it waits.
+  void formNext();
+  /// The model cut as \p fitting says, with rules added as they are needed;
+  /// false where no plan of it fits.
+  bool form(FittingCut &fitting);
+  /// Cuts, in \p choice, the operator that needs \p neediest, too, so that less
+  /// is needed; false: no rule that is tried helps. \p seen: of \p choice.
+  bool addRule(SplitChoice &choice, const Neediest &neediest, Seen &seen);
+  /// Why the step cut by \p way is not known to have the whole one's bits, by
+  /// how both are computed; empty: it is.
+  std::string whyNotProven(const SplitChoice &way);
+
+  const ModelForms &forms;
+  HostCompiler &whole;
+  const SplitChoice &first;
+  std::optional<Neediest> most;
+  std::optional<Cuttables> cuttables;
+  std::vector<SplitChoice> ways;
+  size_t numFormed = 0;             ///< of the ways
+  std::deque<FittingCut> waiting;   ///< the best first
+  std::optional<SumOrders> ofWhole; ///< once they are asked for
+};
+
+/// What of a step can be cut; nullopt after an error.
+std::optional<Cuttables> findCuttables(mlir::ModuleOp model);
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_CUTS_FITTINGCUTS_H

@@ -1,0 +1,217 @@
+//===- CutToFit.cpp - Steps that only fit in pieces -----------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Driver/Cuts/CutAdvice.h"
+#include "Baechi/Driver/Cuts/FittingCuts.h"
+#include "Baechi/Driver/Cuts/SameBits.h"
+
+using namespace mlir;
+using namespace baechi;
+
+/// So many ways that fit are compiled and compared with the whole step.
+static constexpr int kMostCompared = 4;
+
+/// Sets the code of \p module's kernels to what no library computes.
+static void useGeneratedCode(ModuleOp module) {
+  auto generated = StringAttr::get(module.getContext(), kGenerated);
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (kernel->hasAttr(BaechiDialect::kKernel) &&
+        hostImplementations(kernel).size() > 1)
+      kernel->setAttr(BaechiDialect::kImplementation, generated);
+}
+
+bool Compilation::mayCutToFit() const {
+  return asked.fitMemory == "auto" && asked.replicas == 1 &&
+         asked.exchange.empty() && !hasDeviceOf("cuda") &&
+         (asked.splits == "none" || asked.splits == "exact" ||
+          asked.splits == "any");
+}
+
+llvm::Expected<std::string>
+Compilation::differenceFromWhole(HostCompiler &whole,
+                                 const CompiledProgram &program,
+                                 SetArguments setArguments) {
+  if (!canRunSteps(module()))
+    return llvm::createStringError(
+        "the host program computes parts of a step, which are not there yet");
+  if (asked.otherProcesses || !asked.hostTarget.empty())
+    return llvm::createStringError("the program is not run here");
+  HostCompiler &cut = *hostCompiler;
+  use(whole);
+  llvm::Expected<std::unique_ptr<Execution>> single = createSingle("host");
+  use(cut);
+  if (!single)
+    return single.takeError();
+  if (!*single)
+    return llvm::createStringError(
+        "this machine's memory cannot hold the whole step");
+  auto placed = Execution::create(cut.jit(), program, asked.watchdog);
+  if (!placed)
+    return placed.takeError();
+  return differenceOfBits(**placed, **single, setArguments, listener);
+}
+
+FailureOr<CompiledProgram>
+Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
+                             std::string &differs) {
+  HostCompiler &before = *hostCompiler;
+  use(*fitting.compiler);
+  bool keepsBits = asked.splits == "none";
+  if (keepsBits && fitting.unproven.empty())
+    useGeneratedCode(module());
+  llvm::Error error = findCurrentCosts(setArguments);
+  FailureOr<CompiledProgram> program = failure();
+  if (error)
+    llvm::consumeError(std::move(error));
+  else
+    program = hostCompiler->compile(target, asked, "baechi", /*isLast=*/false);
+  if (succeeded(program) && keepsBits && !fitting.unproven.empty()) {
+    llvm::Expected<std::string> difference =
+        differenceFromWhole(*compilers.front(), *program, setArguments);
+    if (!difference)
+      differs = "whether the pieces have its bits is not known: " +
+                llvm::toString(difference.takeError());
+    else if (!difference->empty())
+      differs = "the pieces' " + *difference +
+                " differs from the whole step's (" + fitting.unproven + ")";
+    if (!differs.empty())
+      program = failure();
+  }
+  if (failed(program)) {
+    use(before);
+    // Another may get its place in memory.
+    std::erase_if(singlePrograms, [&](const auto &entry) {
+      return entry.first.first == fitting.compiler.get();
+    });
+    fitting.compiler.reset();
+  }
+  return program;
+}
+
+FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
+                                                const Neediest &most,
+                                                SetArguments setArguments,
+                                                std::string &why) {
+  FailureOr<CompiledProgram> program = failure();
+  std::string differs;
+  (void)forms.quietly([&] {
+    program = compileInPieces(fitting, setArguments, differs);
+    return LogicalResult(program);
+  });
+  endPhases();
+  CutReport report;
+  report.neediest = most.name;
+  report.needs = most.bytes;
+  report.device = most.device;
+  report.memory = most.memory;
+  report.microBatches = fitting.way.chained ? fitting.way.pieces : 0;
+  report.rules.assign(fitting.way.asked.begin() + asked.split.size(),
+                      fitting.way.asked.end());
+  if (failed(program)) {
+    if (why.empty() && !differs.empty())
+      why = "cut by " + report.request() + " it fits, but " + differs;
+    return failure();
+  }
+  using Bits = CutReport::Bits;
+  report.bits = asked.splits == "exact"    ? Bits::Exact
+                : asked.splits != "none"   ? Bits::Rounded
+                : fitting.unproven.empty() ? Bits::Proven
+                                           : Bits::Compared;
+  report.unproven = fitting.unproven;
+  cutReport = std::move(report);
+  compilers.push_back(std::move(fitting.compiler));
+  microBatches = 0;
+  return program;
+}
+
+FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
+                                                 std::string &why) {
+  FittingCuts cuts(forms, *compilers.front(), firstChoice);
+  if (!cuts.neediest())
+    return failure();
+  for (int taken = 0; taken < kMostCompared; ++taken) {
+    std::optional<FittingCut> cut = cuts.next();
+    if (!cut)
+      break;
+    FailureOr<CompiledProgram> program =
+        takeCut(*cut, *cuts.neediest(), setArguments, why);
+    if (succeeded(program))
+      return program;
+  }
+  return failure();
+}
+
+void Compilation::addMicroBatches() {
+  if (asked.splits != "any" || !forms.isMemoryTight(*compilers.front()))
+    return;
+  Phase phase(listener, "fitting the memories");
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers)
+    if (forms.fits(*compiler))
+      return;
+  if (auto formed = fewestMicroBatches(forms, /*above=*/1, microBatches))
+    compilers.push_back(std::move(formed));
+}
+
+FailureOr<CompiledProgram>
+Compilation::compileOrCut(SetArguments setArguments) {
+  std::vector<Diagnostic> said;
+  FailureOr<CompiledProgram> program = failure();
+  auto error = said.end();
+  auto compileWhole = [&](bool isLast) {
+    said.clear();
+    ScopedDiagnosticHandler keep(source->context(),
+                                 [&](Diagnostic &diagnostic) {
+                                   said.push_back(std::move(diagnostic));
+                                   return success();
+                                 });
+    program = hostCompiler->compile(target, asked, "baechi", isLast);
+    error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    });
+  };
+  bool isTight = forms.isMemoryTight(*hostCompiler),
+       mayCut = isTight && mayCutToFit();
+  compileWhole(/*isLast=*/!mayCut);
+  std::string why;
+  if (failed(program) && error != said.end() && mayCut) {
+    endPhases();
+    // Comparing with the whole step compiles that, too.
+    bool hasLeftOut = hostCompiler->hasLeftOut();
+    FailureOr<CompiledProgram> cut = cutToFit(setArguments, why);
+    if (succeeded(cut))
+      return cut;
+    if (hasLeftOut && !listener.isStopped())
+      compileWhole(/*isLast=*/true);
+    // The last pieces were counted.
+    if (succeeded(program) && asked.costs == "measured")
+      costs.count(module());
+    if (failed(program) && error != said.end() && !why.empty())
+      *error << "\n" << why;
+  } else if (failed(program) && error != said.end() && isTight) {
+    unsigned above = 1, pieces = 0;
+    if (StringRef text = asked.splits; text.consume_front("micro:"))
+      (void)text.getAsInteger(10, above);
+    endPhases();
+    Phase phase(listener, "fitting the memories");
+    // Automatic splits have tried micro-batches already, and replicas have
+    // none.
+    if (asked.splits != "any" && asked.replicas < 2 &&
+        fewestMicroBatches(forms, above, pieces))
+      *error << "\nin " << pieces
+             << " micro-batches it fits: splits=micro:" << pieces;
+    else if (std::string advice = adviseCut(forms, module(), firstChoice);
+             !advice.empty())
+      *error << "\n" << advice;
+  }
+  for (Diagnostic &diagnostic : said)
+    source->context()->getDiagEngine().emit(std::move(diagnostic));
+  return program;
+}

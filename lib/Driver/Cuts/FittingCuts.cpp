@@ -1,0 +1,257 @@
+//===- FittingCuts.cpp - Cuts that make a step fit ------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Where one operator needs more than a device has, or no plan of the whole
+/// step fits, what needs most is cut.
+///
+/// Generated code rounds after each operation, whatever it is fused with, so
+/// pieces whose sums are added up in the order of the whole's have its bits
+/// (Analysis/SumOrders.h). What libraries do by the size of a product, nobody
+/// says.
+///
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Cuts/FittingCuts.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace baechi;
+
+/// So many rules are added to one way, and so many are looked at for each.
+static constexpr size_t kMostRules = 16;
+static constexpr int kMostOutlined = 24;
+/// So many of the operations that an operator was formed of are cut.
+static constexpr size_t kMostOperations = 3;
+/// Beside a way that fits and is not known to have the whole step's bits so
+/// many others are looked at, of which one may be known to, ...
+static constexpr int kMostBeside = 2;
+/// ... and is taken where its step is predicted to be no longer than this.
+static constexpr double kAboutAsLong = 1.05;
+
+std::optional<Cuttables> baechi::findCuttables(ModuleOp model) {
+  OwningOpRef<ModuleOp> inlined = model.clone();
+  PassManager passes(inlined->getContext());
+  passes.addPass(createInlineStep());
+  if (failed(passes.run(*inlined)))
+    return std::nullopt;
+  FailureOr<FunctionOpInterface> step = findStep(*inlined);
+  if (failed(step))
+    return std::nullopt;
+  return Cuttables(*step);
+}
+
+/// The operator of \p formed that needs most, with the roofline's costs.
+/// \p costed: its module.
+static std::optional<Neediest>
+neediestWithScratch(ModuleOp formed, const placement::Machine &target,
+                    OwningOpRef<ModuleOp> &costed) {
+  costed = formed.clone();
+  PassManager costs(costed->getContext());
+  costs.addPass(createAnnotateCosts(nullptr));
+  costs.addPass(createColocate());
+  if (failed(costs.run(*costed)))
+    return std::nullopt;
+  return neediestOf(*costed, target);
+}
+
+/// Ways to cut \p own, each alone and with \p makers, in so many pieces.
+static std::vector<std::vector<std::string>>
+rulesIn(int64_t pieces, ArrayRef<Cuttable> own, ArrayRef<Cuttable> makers) {
+  std::vector<std::vector<std::string>> all;
+  for (const Cuttable &each : own)
+    for (size_t dim = 0, rank = each.type.getRank(); dim < rank; ++dim) {
+      if (each.type.getDimSize(dim) < pieces)
+        continue;
+      std::vector<Cuttable> cut{each};
+      all.push_back(rulesFor(cut, dim, pieces));
+      llvm::append_range(cut, makers);
+      std::vector<std::string> rules = rulesFor(cut, dim, pieces);
+      if (rules.size() > 1)
+        all.push_back(std::move(rules));
+    }
+  return all;
+}
+
+/// Ways to cut the step, of which the first that fits and has its bits is
+/// taken.
+static std::vector<SplitChoice> waysToCut(const SplitChoice &first,
+                                          const CompileOptions &asked) {
+  std::vector<SplitChoice> ways{first};
+  // Where sums in their order take too much, pieces may have the same bits
+  // nevertheless.
+  for (unsigned count : {2, 4, 8, 16})
+    for (bool ordered : {true, false})
+      if (asked.splits != "exact")
+        ways.push_back({.pieces = count,
+                        .reductions = true,
+                        .chained = true,
+                        .ordered = ordered,
+                        .asked = asked.split});
+  return ways;
+}
+
+FittingCuts::FittingCuts(const ModelForms &forms, HostCompiler &whole,
+                         const SplitChoice &first)
+    : forms(forms), whole(whole), first(first),
+      most(neediestOf(whole.module(), forms.machine())),
+      cuttables(findCuttables(forms.model())),
+      ways(waysToCut(first, forms.options())) {
+  if (!cuttables)
+    most = std::nullopt;
+}
+
+bool FittingCuts::addRule(SplitChoice &choice, const Neediest &neediest,
+                          Seen &seen) {
+  if (seen.outlined >= kMostOutlined)
+    return false;
+  auto needOf = [&](const SplitChoice &way) -> std::optional<Neediest> {
+    OwningOpRef<ModuleOp> trial = forms.outline(way);
+    return trial ? neediestOf(*trial, forms.machine()) : std::nullopt;
+  };
+  if (!seen.most && !(seen.most = needOf(choice)))
+    return false;
+  const Neediest before = *seen.most;
+  std::vector<Cuttable> own = cuttables->of(neediest.op, kMostOperations,
+                                            choice.asked),
+                        makers = cuttables->ofMakers(neediest.op, choice.asked);
+  std::optional<SplitChoice> best;
+  std::pair<int64_t, int64_t> least{before.lacking, before.bytes};
+  bool isEnough = false;
+  for (int64_t pieces : {2, 4, 8, 16}) {
+    for (std::vector<std::string> &rules : rulesIn(pieces, own, makers)) {
+      if (forms.heard().isStopped() || seen.outlined++ >= kMostOutlined)
+        break;
+      SplitChoice way = choice;
+      llvm::append_range(way.asked, rules);
+      std::optional<Neediest> now = needOf(way);
+      if (!now)
+        continue;
+      std::pair<int64_t, int64_t> needs{now->lacking, now->bytes};
+      // What needs most may do so for its code's scratch, which outlines lack:
+      // then nothing that they show has to become less.
+      bool isHidden = !best && before.fits() && needs <= least;
+      if (needs >= least && !isHidden)
+        continue;
+      least = needs;
+      isEnough = now->fits() || !now->isOf(neediest);
+      best = std::move(way);
+      seen.most = std::move(now);
+    }
+    // No more pieces than the operator has to be cut in.
+    if (isEnough)
+      break;
+  }
+  if (best)
+    choice = std::move(*best);
+  return best.has_value();
+}
+
+bool FittingCuts::form(FittingCut &fitting) {
+  Seen seen;
+  SplitChoice &choice = fitting.way;
+  for (size_t rules = 0; rules <= kMostRules && !forms.heard().isStopped();
+       ++rules) {
+    FailureOr<std::unique_ptr<HostCompiler>> formed = forms.form(choice);
+    if (failed(formed))
+      return false;
+    OwningOpRef<ModuleOp> costed;
+    std::optional<Neediest> neediest =
+        neediestWithScratch((*formed)->module(), forms.machine(), costed);
+    if (!neediest)
+      return false;
+    bool isCut =
+        choice.chained || choice.asked.size() > forms.options().split.size();
+    if (isCut && neediest->fits())
+      if (FailureOr<int64_t> ns = forms.predictFitting(**formed);
+          succeeded(ns)) {
+        fitting.compiler = std::move(*formed);
+        fitting.predictedNs = *ns;
+        return true;
+      }
+    // A rule would cut the batch in another number of pieces.
+    bool mayAdd = choice.ordered || !choice.chained;
+    if (!mayAdd || !neediest->op || !addRule(choice, *neediest, seen))
+      return false;
+  }
+  return false;
+}
+
+/// The first kernel of \p module that a library computes; empty: none is.
+static StringRef libraryKernel(ModuleOp module) {
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (kernel->hasAttr(BaechiDialect::kKernel) && !kernel.isExternal() &&
+        askedImplementation(kernel) != kGenerated)
+      return kernel.getSymName();
+  return "";
+}
+
+std::string FittingCuts::whyNotProven(const SplitChoice &way) {
+  if (StringRef name = libraryKernel(whole.module()); !name.empty())
+    return "a library computes '" + name.str() + "'";
+  if (!ofWhole && !(ofWhole = forms.sumOrders(first)))
+    return "the whole step cannot be formed again";
+  std::optional<SumOrders> pieces = forms.sumOrders(way);
+  return pieces ? whyBitsMayDiffer(*ofWhole, *pieces)
+                : "the pieces cannot be formed again";
+}
+
+/// What is told of while \p way is tried.
+static StringRef phaseOf(const SplitChoice &way) {
+  if (!way.chained)
+    return "trying cuts of single operators";
+  switch (way.pieces) {
+  case 2:
+    return "trying 2 micro-batches";
+  case 4:
+    return "trying 4 micro-batches";
+  case 8:
+    return "trying 8 micro-batches";
+  }
+  return "trying 16 micro-batches";
+}
+
+void FittingCuts::formNext() {
+  FittingCut cut;
+  Phase phase(forms.heard(), phaseOf(ways[numFormed]));
+  phase(numFormed, ways.size());
+  cut.way = std::move(ways[numFormed++]);
+  (void)forms.quietly([&] {
+    bool fits = form(cut);
+    if (fits && forms.options().splits == "none")
+      cut.unproven = whyNotProven(cut.way);
+    if (fits)
+      waiting.push_back(std::move(cut));
+    return success(fits);
+  });
+}
+
+std::optional<FittingCut> FittingCuts::next() {
+  auto isStopped = [&] { return forms.heard().isStopped(); };
+  int beside = 0;
+  while (numFormed < ways.size() && !isStopped()) {
+    bool waits = !waiting.empty();
+    if (waits && (waiting.front().unproven.empty() || waiting.size() > 1 ||
+                  beside++ == kMostBeside))
+      break;
+    formNext();
+  }
+  if (waiting.empty() || isStopped())
+    return std::nullopt;
+  if (waiting.size() > 1 && waiting.back().unproven.empty() &&
+      double(waiting.back().predictedNs) <=
+          kAboutAsLong * double(waiting.front().predictedNs))
+    std::swap(waiting.front(), waiting.back());
+  FittingCut best = std::move(waiting.front());
+  waiting.pop_front();
+  return best;
+}
