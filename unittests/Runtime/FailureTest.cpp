@@ -331,7 +331,7 @@ struct Stuck {
 TEST(Failure, WatchdogLeavesAStuckDeviceBehind) {
   SessionOptions options;
   options.watchdogSeconds = 0.5;
-  options.abortGraceSeconds = 0.1;
+  options.abortGraceSeconds = 0.5; // enough for the other device to hear
   Stuck stuck;
   addArgument(stuck.program, 1, 64, 4);
   auto session = makeSession(stuck.program, stuck.entries(), options);
