@@ -65,12 +65,22 @@ net (float[2, 4] x, float[2, 4] y, uint8[6] u, uint8[6] v, int32[3] n, float[3] 
 
 
 @needs_tools
-def test_factors_that_a_node_leaves_out_have_all_digits():
-    made = model(22, "net (double[8] x) => (double[8] a) { a = Selu(x) }")
-    x = np.array([-3, -1, -0.5, 0, 0.5, 1, 2, 10.0])
+def test_doubles_keep_all_digits():
+    text = """
+net (double[8] x) => (double[8] a, double b, double[8] c) {
+  a = Selu(x)
+  b = ReduceL2<keepdims = 0>(x)
+  c = LpNormalization(x)
+}
+"""
+    x = np.array([-3, -1.1, -0.5, 0, 0.5, 1, 2, 10.0])
     alpha, gamma = np.float32(1.6732632423543772), np.float32(1.0507009873554805)
     right = float(gamma) * np.where(x > 0, x, float(alpha) * np.expm1(x))
-    np.testing.assert_allclose(compile(made)(x), right, rtol=1e-14)
+    length = np.sqrt((x * x).sum())
+    for found, expected in zip(
+        compile(model(22, text))(x), (right, length, x / length), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
 @needs_tools

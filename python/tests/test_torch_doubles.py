@@ -25,6 +25,15 @@ def normal(w):
     return w * torch.normal(mean, std)[:8] + torch.normal(w, 2.0) + torch.normal(0.1, w)
 
 
+def transposed(w):
+    """In the order that PyTorch draws them in: of memory, of dimensions, or one by one."""
+    p = torch.linspace(0.1, 0.9, 24, dtype=DOUBLE).view(3, 8).t()
+    drawn = torch.bernoulli(p) + torch.bernoulli(p, 0.3) + torch.normal(p) + torch.normal(p, p)
+    drawn = drawn + torch.randn_like(p) + torch.empty(3, 8, dtype=DOUBLE).t().normal_()
+    drawn = drawn + torch.rand_like(p) + torch.empty(3, 8, dtype=DOUBLE).t().bernoulli_(0.4)
+    return w * drawn.sum(1) + F.dropout(p, 0.3).sum(1)
+
+
 def integers(w):
     drawn = torch.empty(8, dtype=DOUBLE).random_(-3, 2**50) + torch.empty(8).random_(9)
     across = torch.empty(4, 8, dtype=torch.int64).t().random_(0, 9)[:, 1]
@@ -42,6 +51,7 @@ FUNCTIONS = {
     "one coordinate": lambda w: torch.cdist(w[:4, None], w[4:, None]),
     "bernoulli": bernoulli,
     "normal": normal,
+    "transposed": transposed,
     "integers": integers,
 }
 
@@ -55,7 +65,8 @@ class Model(nn.Module):
 
     def forward(self):
         found = [each(w) for each, w in zip(self.functions, self.weights, strict=True)]
-        return sum((x * torch.arange(1, x.numel() + 1).view(x.shape)).sum() for x in found), found
+        loss = sum((x * torch.arange(1, x.numel() + 1).view(x.shape)).sum() for x in found)
+        return loss, (*found, torch.rand(4), torch.empty(3).random_(to=9))
 
 
 def assert_near(found, right, what):
@@ -79,10 +90,31 @@ def test_numbers_keep_their_digits():
         assert torch.equal(torch.rand(1), following)
         loss.backward()
         optimizers[1].step()
-        for name, found, right in zip(FUNCTIONS, ours, theirs, strict=True):
+        for name, found, right in zip((*FUNCTIONS, "as drawn", "too"), ours, theirs, strict=True):
             assert_near(found, right.detach(), name)
         for name, found, right in zip(FUNCTIONS, model.weights, eager.weights, strict=True):
             assert_near(found.detach(), right.detach(), f"{name}: parameter")
+
+
+def test_ranges_have_pytorchs_bits():
+    kinds = torch.bfloat16, torch.float16, torch.float32
+
+    class Ranges(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+
+        def forward(self):
+            found = [torch.linspace(0.1, 0.9, 24, dtype=kind) for kind in kinds]
+            found += [torch.linspace(-1, 1, 24, dtype=kind) for kind in kinds]
+            found += [torch.arange(0, 2.4, 0.1, dtype=kind) for kind in kinds]
+            found += [torch.logspace(0, 1, 24, base=2.0), torch.arange(3.0, 9.0)]
+            return self.weight.sum(), [x * self.weight.to(x.dtype) for x in found]
+
+    model = Ranges()
+    step = support.compile_step(model, None, torch.optim.SGD(model.parameters(), lr=0.0))
+    for found, right in zip(step()[1], model()[1], strict=True):
+        assert torch.equal(found, right)
 
 
 @pytest.mark.parametrize("rate", [3e-3, 0.1])

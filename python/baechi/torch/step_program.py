@@ -70,7 +70,7 @@ class StepProgram(Program):
                 for index, value in given.items():
                     give(value, self.library, index)
                 self.step()
-            return self._finish(state, inputs, phase, options, kept, held, numbers)
+            return self._finish(state, given, phase, options, kept, held, numbers)
         finally:
             self._made, self._used = {}, set()
 
@@ -85,7 +85,7 @@ class StepProgram(Program):
     def _finish(
         self,
         state: State,
-        inputs: Inputs,
+        given: dict[int, torch.Tensor],
         phase: Phase,
         options: GradientOptions,
         kept: dict[str, torch.Tensor],
@@ -100,7 +100,7 @@ class StepProgram(Program):
         overflow = "overflow" in told and bool(told["overflow"])
         if norm is not None and not overflow:
             options.check_norm(norm)
-        further = self._outputs(self.traced.outputs, held, inputs.tensors)
+        further = self._outputs(self.traced.outputs, given)
         # What an overflow leaves alone is the optimizer's.
         own = {*kept, *state.trained} if overflow else set()
         written = set(held) - own
@@ -198,19 +198,15 @@ class StepProgram(Program):
             if isinstance(state.parameters[name].grad, Consumed):
                 state.parameters[name].grad = None
 
-    def _outputs(
-        self, outputs: Outputs | None, held: dict[str, torch.Tensor], tensors: Sequence[Any]
-    ) -> Any:
+    def _outputs(self, outputs: Outputs | None, given: dict[int, torch.Tensor]) -> Any:
         if outputs is None:
             return None
-        places = {index: held[name] for name, index in self.traced.held.items()}
-        places |= dict(zip(self.traced.inputs, tensors, strict=True)) | self.traced.constants
 
         def value(leaf):
             if isinstance(leaf, Outputs.Result):
                 return self._result(leaf.index)
             if isinstance(leaf, Outputs.Given):
-                return places[leaf.index].detach().clone()
+                return given[leaf.index].detach().clone()
             return leaf
 
         return pytree.tree_unflatten(list(map(value, outputs.leaves)), outputs.structure)

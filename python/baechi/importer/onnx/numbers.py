@@ -134,6 +134,16 @@ def _reduction(node: onnx.NodeProto, build: Builder) -> None:
     build.again(node.input[:1], node.output)
 
 
+def _reduce_l2(node: onnx.NodeProto, build: Builder) -> None:
+    """Of doubles as a root, which torch-mlir takes of singles."""
+    if build.dtype != np.float64:
+        return _reduction(node, build)
+    axes = build.known(given(node, 1))
+    inputs = node.input if axes is None or axes.size else node.input[:1]
+    (total,) = build.adds("ReduceSumSquare", inputs, [""], **attributes(node))
+    build.add("Sqrt", total, output=node.output[0])
+
+
 def _gelu(node: onnx.NodeProto, build: Builder) -> None:
     if attributes(node).get("approximate", b"none") != b"tanh":
         return build.keep()
@@ -154,8 +164,11 @@ def _selu(node: onnx.NodeProto, build: Builder) -> None:
 def _lp_normalization(node: onnx.NodeProto, build: Builder) -> None:
     """Zeros stay zeros."""
     options = attributes(node)
-    norm = "ReduceL1" if options.get("p", 2) == 1 else "ReduceL2"
-    size = build.reduce(norm, node.input[0], [options.get("axis", -1)])
+    axes = [options.get("axis", -1)]
+    if options.get("p", 2) == 1:
+        size = build.reduce("ReduceL1", node.input[0], axes)
+    else:
+        size = build.add("Sqrt", build.reduce("ReduceSumSquare", node.input[0], axes))
     none = build.add("Equal", size, build.number(0))
     divisor = build.add("Where", none, build.number(1), size)
     build.add("Div", node.input[0], divisor, output=node.output[0])
@@ -212,7 +225,8 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Min": _extreme,
     "Mod": _mod,
     "Pow": _pow,
-    **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _reduction),
+    "ReduceL2": _reduce_l2,
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _reduction),
     "Selu": _selu,
     "Sign": _sign,
 }

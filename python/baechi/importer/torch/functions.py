@@ -15,6 +15,7 @@ import torch
 from torch._decomp.decompositions import _grid_sampler_2d
 from torch.nn import functional
 
+from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import indexing
 
 # The logarithm of nothing, of which sums and differences are still numbers.
@@ -220,11 +221,15 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return input * (kept / (1 - p))
 
 
-def random_(x, *bounds, generator=None):
+def random_(x, *bounds, generator=None, **named):
     """In the name of its operator is a word of Python's, in which graphs are written."""
-    if not bounds:
-        return NotImplemented
-    low, high = (0, *bounds)[-2:]
+    given = [*bounds, *(named[name] for name in ("from", "to") if name in named)]
+    low, high = (0, *given)[-2:] if given else (0, None)
+    if high is None or named.keys() == {"from"}:
+        raise ImportFailure(
+            "Tensor.random_ without an upper bound draws from all that its type holds: give "
+            "random_(low, high)"
+        )
     order, back = _memory_order(x)
     sizes = [x.shape[d] for d in order]
     options = {} if generator is None else {"generator": generator}

@@ -91,28 +91,27 @@ def drop_identities(graph: torch.fx.Graph) -> None:
 
 
 def spell_numbers(graph: torch.fx.Graph) -> None:
-    """Fractions where an operator takes tensors, as tensors of the type that PyTorch computes
-    them in: torch-mlir makes singles of them, but of second operands of these."""
+    """Numbers where an operator takes tensors, as tensors of the type that PyTorch computes them
+    in: torch-mlir makes singles of fractions, but of second operands of these, and does not know
+    an operator with such a whole number by itself."""
     as_they_are = aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor
     for node in list(graph.nodes):
         if not isinstance(node.target, torch._ops.OpOverload):
             continue
-        kinds = [
-            each.meta["val"]
-            for each in node.all_input_nodes
-            if isinstance(each.meta.get("val"), torch.Tensor)
-        ]
+        values = [each.meta.get("val") for each in node.all_input_nodes]
+        tensors = [value for value in values if isinstance(value, torch.Tensor)]
         for position, formal in enumerate(node.target._schema.arguments[: len(node.args)]):
             value = node.args[position]
-            if not isinstance(value, float) or not isinstance(formal.type, torch.TensorType):
+            if type(value) not in (int, float) or not isinstance(formal.type, torch.TensorType):
                 continue
-            if position == 1 and node.target in as_they_are or not kinds:
+            if position == 1 and node.target in as_they_are or not tensors:
+                continue
+            dtype = torch.result_type(functools.reduce(_promoted, tensors), value)
+            if type(value) is int and dtype not in (torch.int64, torch.float32, torch.float64):
                 continue
             with graph.inserting_before(node):
-                dtype = torch.result_type(functools.reduce(_promoted, kinds), value)
                 number = graph.call_function(aten.full.default, ([], value), {"dtype": dtype})
-            number.meta = dict(node.meta)
-            number.meta["val"] = torch.empty((), dtype=dtype, device="meta")
+            number.meta = dict(node.meta) | {"val": tensors[0].new_empty((), dtype=dtype)}
             node.update_arg(position, number)
 
 

@@ -76,11 +76,15 @@ def draws(graph: torch.fx.Graph) -> list[Callable[[], torch.Tensor]]:
 
 
 def _draw(node: torch.fx.Node) -> Callable[[], torch.Tensor]:
-    """The operator itself; of tensors it takes the shapes alone."""
+    """The operator itself; of tensors it takes shapes and strides alone, by which PyTorch
+    chooses how it draws."""
     target, arguments, options = node.target, node.args, dict(node.kwargs)
 
     def example(used: torch.fx.Node) -> torch.Tensor:
-        return torch.empty(used.meta["val"].shape, dtype=used.meta["val"].dtype)
+        value = used.meta["val"]
+        if 0 in value.stride():
+            return torch.empty(value.shape, dtype=value.dtype)
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
 
     arguments = torch.fx.map_arg(arguments, example)
     return lambda: target(*arguments, **options)

@@ -12,6 +12,7 @@ import math
 
 import torch
 from torch._decomp.decompositions import _to_copy
+from torch.utils._python_dispatch import _disable_current_modes
 
 aten = torch.ops.aten
 
@@ -161,7 +162,7 @@ def eye(rows, columns=None, *, dtype=None, **_):
     return places.to(dtype or torch.get_default_dtype())
 
 
-def normal(mean, std, generator=None):
+def normal(mean, std=1.0, *, generator=None):
     """As PyTorch draws it: of 0 and 1 first."""
     kind = mean.dtype if isinstance(mean, torch.Tensor) else std.dtype
     shape = torch.broadcast_tensors(*map(torch.as_tensor, (mean, std)))[0].shape
@@ -173,6 +174,26 @@ def bernoulli(p, *, generator=None):
     """As PyTorch draws it on the CPU: of doubles by doubles, of all else by singles."""
     kind = torch.float64 if p.dtype == torch.float64 else torch.float32
     return (torch.rand(p.shape, dtype=kind) < p).to(p.dtype)
+
+
+def arange(start, end, step=1, *, dtype=None, **_):
+    """Of fractions by PyTorch, as a constant, with its roundings."""
+    whole = all(number == int(number) for number in (start, end, step))
+    return NotImplemented if whole else _constant(torch.arange, start, end, step, dtype=dtype)
+
+
+def linspace(start, end, steps, *, dtype=None, **_):
+    """By PyTorch, as a constant: it goes up from one end and down from the other."""
+    return _constant(torch.linspace, start, end, steps, dtype=dtype)
+
+
+def logspace(start, end, steps, base=10.0, *, dtype=None, **_):
+    return _constant(torch.logspace, start, end, steps, base, dtype=dtype)
+
+
+def _constant(function, *numbers, dtype):
+    with _disable_current_modes():
+        return function(*numbers, dtype=dtype)
 
 
 def empty_strided(size, stride, *, dtype=None, **_):
@@ -266,6 +287,9 @@ TABLE = {
     aten.gelu.default: gelu,
     aten.rrelu_with_noise_backward.default: rrelu_with_noise_backward,
     aten.rrelu_with_noise_functional.default: rrelu_with_noise_functional,
+    aten.arange.start_step: arange,
+    aten.linspace.default: linspace,
+    aten.logspace.default: logspace,
     aten.eye.default: eye,
     aten.eye.m: eye,
     aten.signbit.default: signbit,

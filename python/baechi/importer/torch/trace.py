@@ -231,7 +231,8 @@ class _Recorded(torch.fx.Interpreter):
     def call_function(self, target, args, kwargs):
         """Random numbers are drawn in the order of memory: for a tensor that lies there
         transposed, as for the tensor that it is a view of."""
-        order = _memory_order(args[0]) if args and _draws(target) else None
+        drawn = args and _draws(target) and target not in _DRAWN_IN_ORDER
+        order = _memory_order(args[0]) if drawn else None
         if order is None:
             return super().call_function(target, args, kwargs)
         result = super().call_function(target, (args[0].permute(order), *args[1:]), kwargs)
@@ -246,6 +247,19 @@ def _is_sparse(value: object) -> bool:
 def _dense_like(value: torch.Tensor) -> torch.Tensor:
     """Stands in for what was noted."""
     return torch.empty(value.shape, dtype=value.dtype, device=value.device)
+
+
+# Into new memory, which has the order of the dimensions, or, of a normal distribution, in
+# another way where memory has gaps or another order (lifting.draws).
+_DRAWN_IN_ORDER = {
+    aten.normal_.default,
+    aten.randn_like.default,
+    aten.bernoulli.default,
+    aten.bernoulli.p,
+    aten.normal.Tensor_float,
+    aten.normal.Tensor_Tensor,
+    aten.normal.float_Tensor,
+}
 
 
 def _draws(target: object) -> bool:
