@@ -89,11 +89,12 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
   // The thread that moves bytes over simulated links computes with its core.
   if (options.driver.transfers == "network" && devices > 1 &&
       devices + 1 > cores)
-    listener.note(llvm::Twine(devices) +
-                  " devices and what moves their messages share " + shared +
-                  (options.driver.costs == "measured" && devices == cores
-                       ? ", as predicted, too"
-                       : "; the prediction has one for the latter"));
+    listener.note(
+        llvm::Twine(devices) + " devices and what moves their messages share " +
+        shared +
+        (options.driver.costs == "measured" && takesAllCores(machine, cores)
+             ? ", as predicted, too"
+             : "; the prediction has one for the latter"));
 }
 
 /// The exit status: 1 when results are not what they should be.

@@ -28,7 +28,8 @@ using namespace baechi;
 llvm::Error ModelCosts::measureMachine(bool always) {
   if (llvm::Error error = measureHost(always))
     return error;
-  return measureCarrier();
+  return measureCarrier(/*isAnew=*/always ||
+                        llvm::cantFail(measureBudgetOf(asked)).all);
 }
 
 /// Threads that a message between two processes wakes, in place of one: the
@@ -36,17 +37,13 @@ llvm::Error ModelCosts::measureMachine(bool always) {
 /// that say where the message lies, read it, and hear that it was read.
 static constexpr int64_t kWakesBetweenProcesses = 6;
 
-llvm::Error ModelCosts::measureCarrier() {
+llvm::Error ModelCosts::measureCarrier(bool isAnew) {
   int64_t cores = runtime::queryHost().cores;
-  int64_t hosts =
-      llvm::count_if(target.devices, [](const placement::Device &device) {
-        return device.kind == "host";
-      });
   if (asked.transfers != "network" || asked.costs != "measured" ||
-      !asked.hostTarget.empty() || hosts != cores)
+      !asked.hostTarget.empty() || !takesAllCores(target, cores))
     return llvm::Error::success();
   const HostTimes *known = kept.findHost(cores);
-  if (known && known->carrierBytesPerUs > 0 &&
+  if (known && known->carrierBytesPerUs > 0 && !isAnew &&
       kept.target == HostJit::hostTarget()) {
     carrier = {known->carrierNs, known->carrierBytesPerUs};
     return llvm::Error::success();

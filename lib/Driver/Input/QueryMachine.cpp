@@ -335,6 +335,13 @@ llvm::Expected<bool> baechi::measureRuntime(placement::Machine &machine,
   return !step->disturbed;
 }
 
+bool baechi::takesAllCores(const placement::Machine &machine, size_t cores) {
+  return machine.devices.size() == cores &&
+         llvm::all_of(machine.devices, [](const placement::Device &device) {
+           return device.kind == "host";
+         });
+}
+
 bool baechi::hasDeviceOf(const placement::Machine &machine,
                          llvm::StringRef kind) {
   return llvm::any_of(machine.devices, [&](const placement::Device &device) {

@@ -111,7 +111,7 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
       remarkPlacedAgain(module.getLoc(), arenas, limits.machine());
     }
     if (isLate && again)
-      again = mayTryMore();
+      again = mayTryLast() && numMore++ < attemptsBeforeRefusal;
     if (!again) {
       // Nothing else was placed within the true limits either.
       if (impossible.empty() && succeeded(planInTurn(placer, untouched, found)))
@@ -129,7 +129,7 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
 /// other, so that what is posted early or awaited late holds nothing.
 LogicalResult StepPlanner::planInTurn(StringRef placer, ModuleOp untouched,
                                       PlaceAndPlanReport &found) {
-  if (placement::numComputing(machine) < 2 || !watch.isLast)
+  if (!mayTryLast())
     return failure();
   replaceBody(untouched);
   Said said, refusal;
@@ -145,12 +145,11 @@ LogicalResult StepPlanner::planInTurn(StringRef placer, ModuleOp untouched,
   return success();
 }
 
-/// Counts an attempt beyond those that every plan has.
-bool StepPlanner::mayTryMore() {
-  if (placement::numComputing(machine) < 2)
-    return false;
-  leftOut |= !watch.isLast;
-  return watch.isLast && numMore++ < attemptsBeforeRefusal;
+/// What is left out where something else is tried instead.
+bool StepPlanner::mayTryLast() {
+  bool isOfSeveral = placement::numComputing(machine) > 1;
+  leftOut |= isOfSeveral && !watch.isLast;
+  return isOfSeveral && watch.isLast;
 }
 
 /// The module is planned by the placer alone for \p limits: replaces the plan

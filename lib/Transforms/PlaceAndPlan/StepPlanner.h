@@ -126,7 +126,7 @@ private:
                     mlir::ModuleOp untouched, Said &said, Said &saidOfPlan,
                     PlaceAndPlanReport &found);
   void use(PlannedAlone &known, Said &said, PlaceAndPlanReport &tried);
-  bool mayTryMore();
+  bool mayTryLast();
   llvm::LogicalResult planInTurn(llvm::StringRef placer,
                                  mlir::ModuleOp untouched,
                                  PlaceAndPlanReport &found);

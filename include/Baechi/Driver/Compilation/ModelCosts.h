@@ -97,7 +97,7 @@ public:
 private:
   /// The same for who moves the messages of simulated links, where each host
   /// device has a processor and that thread has none.
-  llvm::Error measureCarrier();
+  llvm::Error measureCarrier(bool isAnew);
   llvm::Error measureHost(bool always);
   /// Takes what --step-times says, if it was given; false: it was not.
   llvm::Expected<bool> takeGivenTimes();

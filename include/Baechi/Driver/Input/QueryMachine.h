@@ -20,6 +20,10 @@ class Ranks;
 
 bool hasDeviceOf(const placement::Machine &machine, llvm::StringRef kind);
 
+/// Whether its devices compute on all \p cores of the machine, so that what
+/// moves messages of simulated links takes one of them away.
+bool takesAllCores(const placement::Machine &machine, size_t cores);
+
 /// Replaces the links between the host devices of \p machine by what copies
 /// between two of its threads measure, those of its disks by what the file in
 /// the folder BAECHI_DISK does, and what is known of the runtime by what empty
