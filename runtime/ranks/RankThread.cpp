@@ -41,10 +41,12 @@ int32_t RankRelay::run(baechi_context &self) {
 }
 
 /// Who computes should not be kept from it. MPI has to be looked at, and ports;
-/// sockets wake who waits for them.
+/// sockets wake who waits for them, but for what nobody looks at any more, as
+/// in a step that has failed.
 void RankRelay::rest(bool busy) {
   idleLooks = busy ? 0 : idleLooks + 1;
-  if (sleeps && ports.empty() && (!spins || idleLooks >= 20000)) {
+  bool hasFailed = exchange.aborted() || aborted;
+  if (sleeps && ports.empty() && !hasFailed && (!spins || idleLooks >= 20000)) {
     bool isAnnounced = asleep.load(std::memory_order_relaxed);
     if (busy || !isAnnounced) {
       asleep.store(!busy, std::memory_order_seq_cst);
