@@ -49,7 +49,8 @@ void RankRelay::rest(bool busy) {
   if (sleeps && ports.empty() && !hasFailed && (!spins || idleLooks >= 20000)) {
     bool isAnnounced = asleep.load(std::memory_order_relaxed);
     if (busy || !isAnnounced) {
-      asleep.store(!busy, std::memory_order_seq_cst);
+      asleep.store(!busy, std::memory_order_relaxed);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
       return; // looks once more
     }
     sleeps = transport.wait(lookEvery);
@@ -72,7 +73,8 @@ void RankRelay::rest(bool busy) {
 }
 
 void RankRelay::stir() {
-  if (asleep.load(std::memory_order_seq_cst) &&
-      asleep.exchange(false, std::memory_order_seq_cst))
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (asleep.load(std::memory_order_relaxed) &&
+      asleep.exchange(false, std::memory_order_relaxed))
     transport.wake();
 }
