@@ -193,7 +193,8 @@ TEST(RankSleep, NobodyWaitsWhileAMessageHasEnded) {
   EXPECT_EQ(sent, got);
 }
 
-/// What is left of a session that has failed keeps nobody of the next one awake.
+/// What is left of a session that has failed keeps nobody of the next one
+/// awake.
 TEST(RankSleep, EarlierSessionsCountNoMore) {
   auto all = connectAll(meetingsOf(2));
   int64_t sent[2] = {7, 8}, got[2] = {};

@@ -270,7 +270,8 @@ bool Connection::takeFrame() {
     theirGoodbye = true;
     return true;
   case Frame::Proof:
-    memory.meet({incoming.bytes, incoming.address, incoming.from});
+    if (believes)
+      memory.meet({incoming.bytes, incoming.address, incoming.from});
     return true;
   case Frame::Place:
     return takePlace();
@@ -294,6 +295,7 @@ bool Connection::takeFrame() {
 void Connection::introduce() {
   if (!socket)
     return;
+  believes = true;
   Proof own = Proof::own();
   frames.push_back(
       {Frame::Proof, 0, 0, 0, 0, own.process, own.number, own.address});

@@ -80,7 +80,8 @@ public:
   Connection(Descriptor socket, Messages &messages)
       : socket(std::move(socket)), messages(messages) {}
 
-  /// To a process of this machine: lets it read this one's memory.
+  /// To a process of this machine: lets it read this one's memory, and reads
+  /// its own. Whoever else says where its memory lies is not believed.
   void introduce();
   void begin(uint64_t handle);
   /// Reads and writes what can be at once.
@@ -171,6 +172,7 @@ private:
   std::vector<Frame> frames; ///< that go before pieces, from `written` on
   size_t written = 0;
   std::vector<uint64_t> matched; ///< messages with receivers, in turn
+  bool believes = false;         ///< what the other says of its memory
   PeerMemory memory;
   std::vector<uint64_t> reading; ///< messages that are read, in turn
 
