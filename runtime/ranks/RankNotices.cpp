@@ -62,6 +62,10 @@ bool RankRelay::hear(baechi_context &self) {
   for (Peer &peer : peers) {
     if (!peer.talks || peer.isLost || endedEverywhere)
       continue;
+    // What was said has gone, and keeps nobody awake.
+    for (Ticket &ticket : peer.outgoing)
+      if (transport.hasEnded(ticket))
+        (void)transport.poll(ticket);
     if (!peer.incoming.busy)
       if (Problem problem =
               transport.receive(peer.incoming, peer.rank, tags::Notice,

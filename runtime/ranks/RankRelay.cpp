@@ -393,5 +393,14 @@ bool RankRelay::moveMessages() {
     if (!pollMessage(nextActive, moved))
       return true;
   }
+  // Others may have ended as those were looked at, or notices.
+  for (size_t i = 0; i < active.size() && transport.ended() > 0;) {
+    size_t before = active.size();
+    const Message &message = messages[active[i]];
+    if (!message.atPort && transport.hasEnded(message.ticket) &&
+        !pollMessage(i, moved))
+      return true;
+    i += before == active.size();
+  }
   return moved;
 }

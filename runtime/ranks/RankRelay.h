@@ -229,8 +229,9 @@ private:
   static constexpr std::chrono::milliseconds lookEvery{5};
   bool sleeps = true; ///< the transport can wait, as far as is known
   /// What happens from now on has to wake the thread. It sets this before it
-  /// looks for the last time, and others look at it after what they change,
-  /// both sequentially consistent (Dekker).
+  /// looks for the last time, and others look at it after what they change: a
+  /// sequentially consistent fence lies in between on both sides (Dekker),
+  /// whatever the order of the looks and changes themselves.
   alignas(cacheLineBytes) std::atomic<bool> asleep{false};
 };
 

@@ -41,13 +41,16 @@ int32_t RankRelay::run(baechi_context &self) {
 }
 
 /// Who computes should not be kept from it. MPI has to be looked at, and ports;
-/// sockets wake who waits for them.
+/// sockets wake who waits for them, but for what nobody looks at any more, as
+/// in a step that has failed.
 void RankRelay::rest(bool busy) {
   idleLooks = busy ? 0 : idleLooks + 1;
-  if (sleeps && ports.empty() && (!spins || idleLooks >= 20000)) {
+  bool hasFailed = exchange.aborted() || aborted;
+  if (sleeps && ports.empty() && !hasFailed && (!spins || idleLooks >= 20000)) {
     bool isAnnounced = asleep.load(std::memory_order_relaxed);
     if (busy || !isAnnounced) {
-      asleep.store(!busy, std::memory_order_seq_cst);
+      asleep.store(!busy, std::memory_order_relaxed);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
       return; // looks once more
     }
     sleeps = transport.wait(lookEvery);
@@ -70,7 +73,8 @@ void RankRelay::rest(bool busy) {
 }
 
 void RankRelay::stir() {
-  if (asleep.load(std::memory_order_seq_cst) &&
-      asleep.exchange(false, std::memory_order_seq_cst))
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (asleep.load(std::memory_order_relaxed) &&
+      asleep.exchange(false, std::memory_order_relaxed))
     transport.wake();
 }

@@ -60,8 +60,14 @@ public:
   /// afterwards, and renew() must come before the next message.
   virtual void abandon(Ticket &ticket) = 0;
 
+  /// Of a transport that can wait: how many messages of this session have ended
+  /// unnoticed, as others were polled, and whether that one has. poll() ends
+  /// them without a look at anything else.
+  virtual int64_t ended() const { return 0; }
+  virtual bool hasEnded(const Ticket &) const { return false; }
   /// Sleeps until something of the messages under way may have come, wake() is
-  /// called, or for that long. False: it cannot, and has to be polled.
+  /// called, or for that long; not at all while any has ended() unnoticed.
+  /// False: it cannot, and has to be polled.
   virtual bool wait(std::chrono::microseconds) { return false; }
   /// Ends a wait, or the next one, at once. By any thread; must not block.
   virtual void wake() {}

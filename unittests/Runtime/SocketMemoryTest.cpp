@@ -11,8 +11,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -21,6 +26,15 @@ using namespace baechi::runtime;
 using namespace baechi::runtime::test;
 
 namespace {
+
+constexpr const char *noReading =
+    "the kernel lets no process read another's memory";
+
+bool mayRead() {
+  sockets::PeerMemory memory;
+  memory.meet(sockets::Proof::own());
+  return memory.isReadable();
+}
 
 /// Two ranks, which may read what their meetings say.
 std::vector<std::unique_ptr<Transport>> connected(bool readFirst = true,
@@ -63,7 +77,7 @@ TEST(PeerMemory, IsReadOnceItHasWhatItsProcessSays) {
   sockets::Proof proof = sockets::Proof::own();
   memory.meet(proof);
   if (!memory.isReadable())
-    GTEST_SKIP() << "the kernel lets no process read another's memory";
+    GTEST_SKIP() << noReading;
   EXPECT_TRUE(memory.read(here.data(), address(), 1000));
   EXPECT_EQ(there, here);
 
@@ -77,9 +91,36 @@ TEST(PeerMemory, IsReadOnceItHasWhatItsProcessSays) {
   memory.meet(other);
   EXPECT_FALSE(memory.isReadable());
 
-  // What cannot be read once is not tried again.
+  // What cannot be read keeps nobody from reading the rest.
   memory.meet(proof);
   EXPECT_FALSE(memory.read(here.data(), 8, 1000));
+  EXPECT_TRUE(memory.isReadable());
+  std::ranges::fill(here, char(0));
+  EXPECT_TRUE(memory.read(here.data(), address(), 1000));
+  EXPECT_EQ(there, here);
+}
+
+TEST(PeerMemory, IsForgottenWithItsProcess) {
+  sockets::Proof proof = sockets::Proof::own();
+  sockets::PeerMemory memory;
+  memory.meet(proof);
+  if (!memory.isReadable())
+    GTEST_SKIP() << noReading;
+  pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+      pause();
+  }
+  ASSERT_GT(child, 0);
+  proof.process = child; // which has a copy of the number at that place
+  memory.meet(proof);
+  bool wasReadable = memory.isReadable();
+  kill(child, SIGKILL);
+  ASSERT_EQ(child, waitpid(child, nullptr, 0));
+  EXPECT_TRUE(wasReadable);
+  uint64_t word;
+  EXPECT_FALSE(memory.read(&word, proof.address, sizeof(word)));
   EXPECT_FALSE(memory.isReadable());
 }
 
@@ -103,16 +144,51 @@ TEST(SocketMemory, MovesTheSameBytesWhoeverMayRead) {
     }
 }
 
-/// As a device's pinned memory, which only its own process can read.
-TEST(SocketMemory, WhatCannotBeReadIsSent) {
-  auto all = connected();
+/// Whether the second rank gets a message by itself once the first has been
+/// heard: by reading, as what is sent is more than a connection holds.
+bool isReadBySecond(Transport &first, Transport &second, int32_t tag) {
+  std::vector<char> sent = numbers(64 << 20), got(sent.size());
   Ticket sending, receiving;
-  // By then both know that they can read.
+  EXPECT_FALSE(
+      second.receive(receiving, 0, tag, got.data(), int64_t(got.size())));
+  EXPECT_FALSE(first.send(sending, 1, tag, sent.data(), int64_t(sent.size())));
+  EXPECT_FALSE(first.poll(sending));
+  for (int look = 0; look < 2000 && receiving.busy; ++look)
+    EXPECT_FALSE(second.poll(receiving));
+  bool isRead = !receiving.busy;
+  EXPECT_TRUE(finish(first, sending, second, receiving));
+  EXPECT_EQ(sent, got);
+  return isRead;
+}
+
+/// Two ranks that know whether they can read.
+std::vector<std::unique_ptr<Transport>> acquainted(bool readFirst = true,
+                                                   bool readSecond = true) {
+  auto all = connected(readFirst, readSecond);
+  Ticket sending, receiving;
   int64_t word = 7, heard = 0;
   EXPECT_FALSE(all[0]->send(sending, 1, 1, &word, sizeof(word)));
   EXPECT_FALSE(all[1]->receive(receiving, 0, 1, &heard, sizeof(heard)));
-  ASSERT_TRUE(finish(*all[0], sending, *all[1], receiving));
+  EXPECT_TRUE(finish(*all[0], sending, *all[1], receiving));
+  return all;
+}
 
+TEST(SocketMemory, IsReadWhereBothAllowIt) {
+  if (!mayRead())
+    GTEST_SKIP() << noReading;
+  for (bool readFirst : {false, true})
+    for (bool readSecond : {false, true}) {
+      auto all = acquainted(readFirst, readSecond);
+      EXPECT_EQ(readFirst && readSecond, isReadBySecond(*all[0], *all[1], 2));
+    }
+}
+
+/// As a device's pinned memory, which only its own process can read.
+TEST(SocketMemory, WhatCannotBeReadIsSent) {
+  if (!mayRead())
+    GTEST_SKIP() << noReading;
+  auto all = acquainted();
+  Ticket sending, receiving;
   size_t bytes = 1 << 20;
   void *place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -134,6 +210,8 @@ TEST(SocketMemory, WhatCannotBeReadIsSent) {
   ASSERT_TRUE(finish(*all[0], sending, *all[1], receiving));
   EXPECT_EQ(sent, got);
   munmap(place, bytes);
+  // Others still are read.
+  EXPECT_TRUE(isReadBySecond(*all[0], *all[1], 3));
 }
 
 TEST(SocketMemory, AMessageEndsAWait) {

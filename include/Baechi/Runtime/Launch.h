@@ -34,8 +34,8 @@ struct Meeting {
   std::string job = {};
   /// How long the first waits for the last.
   double seconds = 60;
-  /// Others on this machine may read this process's memory, where the kernel
-  /// lets them.
+  /// This process and others on its machine may read each other's memory, where
+  /// the kernel lets them.
   bool readsMemory = true;
 };
 

@@ -48,9 +48,21 @@ Message *Messages::find(uint64_t handle) {
   return there ? &list[place] : nullptr;
 }
 
+void Messages::end(Message &message) {
+  endedCount += !message.done && message.epoch == epoch;
+  message.done = true;
+}
+
 void Messages::free(uint64_t handle) {
-  ++list[uint32_t(handle)].generation;
+  Message &message = of(handle);
+  endedCount -= message.done && message.epoch == epoch;
+  ++message.generation;
   places.push_back(uint32_t(handle));
+}
+
+void Messages::renew(uint32_t session) {
+  epoch = session;
+  endedCount = 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,8 +184,9 @@ void Connection::write() {
       continue;
     // Its next piece comes after the others'.
     matched.erase(matched.begin());
-    message->done = message->moved == message->bytes;
-    if (!message->done)
+    if (message->moved == message->bytes)
+      messages.end(*message);
+    else
       matched.push_back(writing);
   }
 }
@@ -217,7 +230,8 @@ void Connection::read() {
       pieceLeft -= int64_t(done);
       if (message) {
         message->moved += int64_t(done);
-        message->done = message->moved == message->bytes;
+        if (message->moved == message->bytes)
+          messages.end(*message);
       }
       continue;
     }
@@ -249,20 +263,21 @@ bool Connection::takeFrame() {
       return false;
     pieceLeft = incoming.bytes;
     if (message && message->bytes == 0)
-      message->done = true;
+      messages.end(*message);
     return true;
   }
   case Frame::Goodbye:
     theirGoodbye = true;
     return true;
   case Frame::Proof:
-    memory.meet({incoming.bytes, incoming.address, incoming.from});
+    if (believes)
+      memory.meet({incoming.bytes, incoming.address, incoming.from});
     return true;
   case Frame::Place:
     return takePlace();
   case Frame::Taken:
     if (Message *message = messages.find(incoming.to))
-      message->done = true;
+      messages.end(*message);
     return true;
   case Frame::Refused:
     if (messages.find(incoming.to))
@@ -280,6 +295,7 @@ bool Connection::takeFrame() {
 void Connection::introduce() {
   if (!socket)
     return;
+  believes = true;
   Proof own = Proof::own();
   frames.push_back(
       {Frame::Proof, 0, 0, 0, 0, own.process, own.number, own.address});
@@ -321,7 +337,7 @@ void Connection::readPlace() {
   message.moved += bytes;
   if (message.moved < message.bytes)
     return reading.push_back(handle);
-  message.done = true;
+  messages.end(message);
   answer(Frame::Taken, message.other);
 }
 

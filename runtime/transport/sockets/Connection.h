@@ -56,11 +56,20 @@ class Messages {
 public:
   uint64_t add(const Message &message);
   Message &of(uint64_t handle) { return list[uint32_t(handle)]; }
+  const Message &of(uint64_t handle) const { return list[uint32_t(handle)]; }
   /// Null when it is gone.
   Message *find(uint64_t handle);
+  /// All of it has been moved.
+  void end(Message &message);
+  /// Those of this session that have ended and are still there.
+  int64_t ended() const { return endedCount; }
   void free(uint64_t handle);
+  /// What is left of earlier sessions counts no more.
+  void renew(uint32_t session);
 
 private:
+  uint32_t epoch = 0;
+  int64_t endedCount = 0;
   std::vector<Message> list;
   std::vector<uint32_t> places; ///< that are free
 };
@@ -71,7 +80,8 @@ public:
   Connection(Descriptor socket, Messages &messages)
       : socket(std::move(socket)), messages(messages) {}
 
-  /// To a process of this machine: lets it read this one's memory.
+  /// To a process of this machine: lets it read this one's memory, and reads
+  /// its own. Whoever else says where its memory lies is not believed.
   void introduce();
   void begin(uint64_t handle);
   /// Reads and writes what can be at once.
@@ -162,6 +172,7 @@ private:
   std::vector<Frame> frames; ///< that go before pieces, from `written` on
   size_t written = 0;
   std::vector<uint64_t> matched; ///< messages with receivers, in turn
+  bool believes = false;         ///< what the other says of its memory
   PeerMemory memory;
   std::vector<uint64_t> reading; ///< messages that are read, in turn
 

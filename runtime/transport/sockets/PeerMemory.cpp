@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <random>
 
 using namespace baechi::runtime::sockets;
@@ -33,11 +34,12 @@ void PeerMemory::meet(const Proof &given) {
 }
 
 bool PeerMemory::read(void *to, uint64_t from, int64_t bytes) {
+  if (!isReadable())
+    return false;
   iovec here{to, size_t(bytes)};
   iovec there{reinterpret_cast<void *>(uintptr_t(from)), size_t(bytes)};
-  bool isRead = isReadable() && process_vm_readv(process, &here, 1, &there, 1,
-                                                 0) == ssize_t(bytes);
-  if (!isRead)
+  ssize_t count = process_vm_readv(process, &here, 1, &there, 1, 0);
+  if (count < 0 && (errno == EPERM || errno == ESRCH || errno == ENOSYS))
     process = 0;
-  return isRead;
+  return count == ssize_t(bytes);
 }

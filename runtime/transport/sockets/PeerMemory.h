@@ -39,7 +39,8 @@ public:
   /// Tries to read what \p given says.
   void meet(const Proof &given);
   bool isReadable() const { return process > 0; }
-  /// False where it could not, and will not any more.
+  /// False where that cannot be read. Where the kernel lets this process read
+  /// nothing of it, or it has ended, none is readable any more.
   bool read(void *to, uint64_t from, int64_t bytes);
 
 private:

@@ -84,8 +84,13 @@ public:
     ticket.busy = false;
   }
 
+  int64_t ended() const override { return messages.ended(); }
+  bool hasEnded(const Ticket &ticket) const override {
+    return ticket.busy && messages.of(ticket.handle).done;
+  }
   bool wait(std::chrono::microseconds most) override {
-    if (!bell || std::ranges::any_of(connections, &Connection::isBusy))
+    if (!bell || messages.ended() > 0 ||
+        std::ranges::any_of(connections, &Connection::isBusy))
       return bool(bell);
     awaited[0] = {bell.get(), POLLIN, 0};
     for (size_t i = 0; i < connections.size(); ++i) {
@@ -106,7 +111,7 @@ public:
   Problem renew() override {
     if (lostRank() >= 0)
       return {"a rank was lost before the session began", nullptr};
-    ++epoch;
+    messages.renew(++epoch);
     for (Connection &each : connections)
       each.forgetBefore(epoch);
     return {};
