@@ -98,7 +98,6 @@ private:
                           bool noisy);
   bool shiftOne();
   std::vector<Move> propose();
-  bool isInVain(int64_t least, int64_t budget) const;
   bool anneal();
   Unit pick(int32_t d);
 
@@ -368,18 +367,6 @@ std::vector<Repairer::Move> Repairer::propose() {
   return moves;
 }
 
-/// Whether \p least, after a share of the trials, is more than what comes to
-/// fit has by then. Few units are each much of a device.
-bool Repairer::isInVain(int64_t least, int64_t budget) const {
-  constexpr int64_t many = 1000, few = 48;
-  if (trials >= budget - budget / 4 || budget < many || model.numUnits < few)
-    return false;
-  double room = 0;
-  for (int32_t d = 0; d < model.numDevices; ++d)
-    room += static_cast<double>(model.deviceMemory(d));
-  return static_cast<double>(least) > room * (trials < budget / 2 ? 0.06 : 0.1);
-}
-
 /// Annealing of the bytes above the limits.
 bool Repairer::anneal() {
   double total = 0;
@@ -388,7 +375,7 @@ bool Repairer::anneal() {
   double hot = total / (model.numUnits + 1);
   int64_t budget = trials, least = excess, checked = never;
   Assignment best = device;
-  while (trials > 0 && !isInVain(least, budget)) {
+  while (trials > 0) {
     std::vector<Move> moves = propose();
     if (moves.empty()) {
       --trials;
