@@ -8,13 +8,16 @@
 
 #include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Analysis/WholeStep.h"
 #include "Baechi/Conversion/Devices/Manifest.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Dialect/Carried.h"
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -300,6 +303,10 @@ FailureOr<CompiledProgram> HostCompiler::plan(const placement::Machine &machine,
   program.placements = planned.attempts;
   program.givenUp = std::move(planned.givenUp);
   program.memoryFit = std::move(planned.memoryFit);
+  if (program.memoryFit || !placement::poolsOf(machine).empty())
+    if (OwningOpRef<ModuleOp> whole = wholeStep(*placed))
+      if (FailureOr<StepGraph> graph = buildStepGraph(*whole); succeeded(graph))
+        program.rewritten = std::move(graph->graph);
   if (auto order = placed->getOperation()->getAttrOfType<StringAttr>(kExchange))
     program.exchange = order.str();
   FailureOr<StepProgram> steps = readStepProgram(*placed, machine);

@@ -109,7 +109,7 @@ def test_tensors_wait_and_the_bits_are_the_same(loss, donate):
 def test_a_step_runs_in_less_than_its_parameters():
     free, losses, state = run(mlp, "host:1")
     resident = free.memory()["host0"].resident_bytes
-    compiled, again, updated = run(mlp, f"host:1@{resident // 2}", spill_to="pool:64MiB")
+    compiled, again, updated = run(mlp, "host:1", memory=resident // 2, spill_to="pool:64MiB")
     assert np.array_equal(losses, again)
     assert all(np.array_equal(a, b) for a, b in zip(state, updated))
     assert arena(compiled) <= resident // 2
@@ -131,7 +131,7 @@ def test_tensors_wait_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("BAECHI_DISK", str(tmp_path))
     free, losses, state = run(mlp, "host:1")
     limit = arena(free) * 45 // 100 // 64 * 64
-    compiled, again, updated = run(mlp, f"host:1@{limit}", spill_to="disk:64MiB")
+    compiled, again, updated = run(mlp, "host:1", memory=f"{limit}B", spill_to="disk:64MiB")
     assert np.array_equal(losses, again)
     assert all(np.array_equal(a, b) for a, b in zip(state, updated))
     assert arena(compiled) <= limit
@@ -220,6 +220,10 @@ def test_wrong_words():
         baechi.jit(adam(mlp), spill_to="disk")
     with pytest.raises(ValueError, match="another machine names its own"):
         baechi.jit(adam(mlp), machine="machine.json", spill_to="pool:1GiB")
+    with pytest.raises(ValueError, match="give what each device has"):
+        baechi.jit(adam(mlp), memory="much")
+    with pytest.raises(ValueError, match="says itself what its devices have"):
+        baechi.jit(adam(mlp), machine="host:1@1MiB", memory="2MiB")
     with pytest.raises(baechi.CompileError, match="is no memory beside devices"):
         run(mlp, "host:1+pool")
     with pytest.raises(baechi.CompileError, match="stands behind another memory"):

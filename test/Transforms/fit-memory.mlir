@@ -6,6 +6,7 @@
 // RUN: baechi-opt %t/chain.mlir -o %t/plain.mlir
 // RUN: baechi-opt %t/chain.mlir --baechi-fit-memory=limit=2048 | diff %t/plain.mlir -
 // RUN: baechi-opt %t/chain.mlir --baechi-fit-memory=machine=host:1@1KiB | FileCheck %s
+// RUN: baechi-opt %t/chain.mlir --baechi-fit-memory=machine=host:1@1KiB+pool:1MiB | FileCheck %s
 // No pass makes one of two calls.
 // RUN: baechi-opt %t/fit.mlir --cse --canonicalize | FileCheck %s
 

@@ -38,6 +38,9 @@ struct CompiledProgram {
   std::optional<GivenUp> givenUp;
   /// Where the step as it is does not fit.
   std::optional<MemoryFit> memoryFit;
+  /// The graph of the step that was placed, where that may have operators which
+  /// the model has not: some are computed again, or move what waits in a pool.
+  std::optional<placement::Graph> rewritten;
   /// The step's prediction; by the placers' rules where it was not simulated.
   int64_t predictedNs = 0;
   /// From one step to the next of steps that overlap, where several host

@@ -331,8 +331,8 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
            "lend, where the machine's links do, or copy">,
     Option<"fitMemory", "fit-memory", "std::string", "\"auto\"",
            "where nothing fits: auto (compute values again, as "
-           "--baechi-fit-memory), whole (the same; who compiles cuts nothing) "
-           "or never">
+           "--baechi-fit-memory, or let tensors wait in the machine's pool), "
+           "whole (the same; who compiles cuts nothing) or never">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

@@ -177,7 +177,8 @@ def FitMemory : Pass<"baechi-fit-memory", "::mlir::ModuleOp"> {
     that needs most by itself.
 
     `--baechi-place-and-plan` does so by itself where no plan fits, for the
-    mildest of several limits whose plan does.
+    mildest of several limits whose plan does, and lets tensors wait in a pool of
+    the machine, which this pass leaves out.
 
     ```mlir
     #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>

@@ -26,7 +26,8 @@ public:
                 const runtime::Timeline &timeline)
       : graph(graph), program(program), timeline(timeline) {}
 
-  void read() {
+  /// Fails where the graph is another program's.
+  LogicalResult read() {
     placement.device.assign(graph.ops.size(), 0);
     placement.startNs.assign(graph.ops.size(), 0);
     placement.makespanNs =
@@ -34,10 +35,14 @@ public:
     measured.operators.resize(graph.ops.size());
     size_t id = 0;
     for (const runtime::ArgumentInfo &argument : program.arguments)
-      for (const runtime::PieceInfo &part : argument.parts())
+      for (const runtime::PieceInfo &part : argument.parts()) {
+        if (id == graph.ops.size())
+          return failure();
         placement.device[id++] = part.device;
+      }
     for (size_t d = 0; d < program.devices.size(); ++d)
-      readDevice(d);
+      if (failed(readDevice(d)))
+        return failure();
     for (size_t queue = 0; queue < program.queues.size(); ++queue)
       readQueue(queue);
     llvm::stable_sort(messages, [](const Message &a, const Message &b) {
@@ -47,6 +52,7 @@ public:
       placement.transfers.push_back(message.planned);
       measured.transfers.push_back(message.happened);
     }
+    return success();
   }
 
   placement::Placement placement;
@@ -64,18 +70,21 @@ private:
                : report::PageSpan{};
   }
 
-  void readDevice(size_t d) {
+  LogicalResult readDevice(size_t d) {
     const runtime::DeviceRecord &record = timeline.devices[d];
     for (auto [op, happened] :
          llvm::zip(program.devices[d].operators, record.operators)) {
       if (op.id < 0) // memory planning's copies
         continue;
+      if (static_cast<size_t>(op.id) >= graph.ops.size())
+        return failure();
       placement.device[op.id] = static_cast<int32_t>(d);
       placement.startNs[op.id] = op.startNs;
       measured.operators[op.id] = spanOf(happened);
     }
     measured.busyNs.push_back(record.busyNs);
     measured.arenaBytes.push_back(program.devices[d].arenaBytes);
+    return success();
   }
 
   void readQueue(size_t queue) {
@@ -110,6 +119,25 @@ void addNotes(const RunReport &report, std::vector<std::string> &notes) {
   if (report.pieces)
     for (auto [number, line] : llvm::enumerate(report.pieces->lines()))
       notes.push_back((number == 0 ? "Pieces: " : "… ") + line);
+  for (auto [key, title] :
+       {std::pair("cut_to_fit", "Cut: "), std::pair("memory_fit", "Memory: "),
+        std::pair("checkpoints", "Again: ")})
+    if (const llvm::json::Object *told =
+            report.compiled.manifest.getObject(key))
+      for (auto [number, line] : llvm::enumerate(*told->getArray("text")))
+        notes.push_back((number == 0 ? title : "… ") +
+                        line.getAsString()->str());
+}
+
+/// Of the step that was placed.
+FailureOr<placement::Graph> graphOf(ModuleOp module,
+                                    const CompiledProgram &program) {
+  if (program.rewritten)
+    return *program.rewritten;
+  FailureOr<StepGraph> graph = buildStepGraph(module);
+  if (failed(graph))
+    return failure();
+  return std::move(graph->graph);
 }
 
 } // namespace
@@ -118,15 +146,13 @@ FailureOr<std::string>
 baechi::formatRunPage(ModuleOp module, const placement::Machine &machine,
                       const RunReport &report,
                       const runtime::Timeline &timeline) {
-  FailureOr<func::FuncOp> step = findStep(module);
-  if (failed(step))
-    return failure();
-  FailureOr<StepGraph> graph = buildStepGraph(*step);
+  FailureOr<placement::Graph> graph = graphOf(module, report.compiled);
   if (failed(graph))
     return failure();
-  placement::Problem problem{std::move(graph->graph), machine};
+  placement::Problem problem{std::move(*graph), machine};
   ProgramReader reader(problem.graph, report.program, timeline);
-  reader.read();
+  if (failed(reader.read()))
+    return failure();
   report::PageMeasurement &measured = reader.measured;
   measured.steps = static_cast<int64_t>(report.measured.wallNs.size());
   measured.stepNs = report.measured.medianNs();

@@ -86,11 +86,13 @@ static std::vector<std::string> linesOf(const Spills &spills) {
   constexpr size_t kShown = 5;
   std::vector<std::string> lines;
   lines.push_back(llvm::formatv(
-      "the step as it is does not fit; {0} tensors wait in "
-      "'{1}', {2} go there and {3} come back; the plan takes "
-      "{4:F3} ms",
-      spills.fetched.size(), spills.pool, bytesText(spills.outBytes, 2),
-      bytesText(spills.inBytes, 2), spills.planNs / 1e6));
+      "the step as it is does not fit; {0} {1} in "
+      "'{2}', {3} go there and {4} come back; the plan takes "
+      "{5:F3} ms",
+      spills.fetched.size(),
+      spills.fetched.size() == 1 ? "tensor waits" : "tensors wait", spills.pool,
+      bytesText(spills.outBytes, 2), bytesText(spills.inBytes, 2),
+      spills.planNs / 1e6));
   if (spills.argumentBytes > 0)
     lines.push_back(bytesText(spills.argumentBytes, 2) +
                     " of arguments live in '" + spills.pool + "'");

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
 #include "MemoryFitter.h"
@@ -36,12 +37,10 @@ struct FitMemory : public baechi::impl::FitMemoryBase<FitMemory> {
           machineOf(getOperation(), machine);
       if (!given)
         return signalPassFailure();
-      target = std::move(*given);
+      // What waits in a pool, the pass that places finds.
+      target = placement::withoutPools(*given);
     }
-    int64_t bytes = limit;
-    if (limit == 0)
-      for (const placement::Device &device : target.devices)
-        bytes += device.memory;
+    int64_t bytes = limit == 0 ? placement::computingBytes(target) : limit;
     FailureOr<MemoryFitter> fitter =
         MemoryFitter::create(getOperation(), target);
     if (failed(fitter))

@@ -30,15 +30,34 @@ _SPLITS = re.compile(
 )
 
 
-def beside(machine: str | os.PathLike[str], spill_to: str | None) -> str | os.PathLike[str]:
-    """The machine with a memory beside it, `pool:4GiB` or `disk:40GiB`."""
-    if spill_to is None:
+def limited(
+    machine: str | os.PathLike[str], memory: str | int | None, spill_to: str | None
+) -> str | os.PathLike[str]:
+    """The machine whose devices have `memory` each, as `40MiB`, with a memory beside them,
+    `pool:4GiB` or `disk:40GiB`."""
+    if memory is None and spill_to is None:
         return machine
-    if not isinstance(spill_to, str) or not spill_to.startswith(("pool:", "disk:")):
+    if memory is not None and (
+        not isinstance(memory, str | int) or not re.fullmatch(r"[^:@+]*[0-9][^:@+]*", f"{memory}")
+    ):
+        raise ValueError(f"memory is {memory!r}: give what each device has, as '40MiB' or in bytes")
+    if spill_to is not None and (
+        not isinstance(spill_to, str) or not spill_to.startswith(("pool:", "disk:"))
+    ):
         raise ValueError(
             f"spill_to is {spill_to!r}: give 'pool:SIZE', as 'pool:4GiB', or 'disk:SIZE'"
         )
     text = os.fspath(machine) if isinstance(machine, str | os.PathLike) else ""
+    if memory is not None:
+        if ":" not in text or "@" in text:
+            raise ValueError(
+                f"memory is {memory!r} and machine {machine!r}: each device of KIND:N has it; "
+                "another machine says itself what its devices have"
+            )
+        devices, *others = text.split("+", 1)
+        text = "+".join([f"{devices}@{memory}", *others])
+    if spill_to is None:
+        return text
     if "+" in text or ":" not in text:
         raise ValueError(
             f"spill_to is {spill_to!r} and machine {machine!r}: a pool is added to KIND:N[@SIZE]; "

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
-from baechi.compiling.options import CompileOptions, beside, replan_of
+from baechi.compiling.options import CompileOptions, limited, replan_of
 from baechi.jax.bound import choose
 from baechi.jax.jitted import Jitted
 from baechi.jax.one_replica import NOT_GIVEN, one_replica
@@ -97,6 +97,7 @@ def jit(
     replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    memory: str | int | None = None,
     spill_to: str | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
@@ -172,6 +173,8 @@ def jit(
         computed again when they are needed, or wait in a pool, and operators that need too
         much by themselves are cut into pieces: slower, the same bits; docs/memory.md),
         `whole` (the same without cutting) or `never` (CompileError).
+    memory: what each of the machine's devices has, `40MiB` or a number of bytes:
+        `machine="host:2", memory="40MiB"` is `machine="host:2@40MiB"`.
     spill_to: `pool:SIZE`, memory beside the machine's devices where tensors wait that do
         not fit them: `machine="host:1@40MiB", spill_to="pool:4GiB"` is
         `machine="host:1@40MiB+pool:4GiB"`. `disk:SIZE` is a file in the folder BAECHI_DISK.
@@ -210,7 +213,7 @@ def jit(
             "machine='host:2'"
         )
     options = CompileOptions(
-        machine=beside(machine, spill_to),
+        machine=limited(machine, memory, spill_to),
         placer=placer,
         budget=budget,
         expert=expert,

@@ -23,7 +23,7 @@ import numpy as np
 
 from baechi.common import progress
 from baechi.compiling import compiler
-from baechi.compiling.options import beside, replan_of
+from baechi.compiling.options import limited, replan_of
 from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.onnx.model import ImportedModel, import_model
@@ -68,6 +68,7 @@ def compile(
     replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    memory: str | int | None = None,
     spill_to: str | None = None,
     verbose: bool | None = None,
 ) -> CompiledModel:
@@ -75,13 +76,12 @@ def compile(
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
-        cuda_convolutions, splits, split, replan, transfers, fit_memory, spill_to, verbose: as
-        for `baechi.jit`;
-        names are the initializers' and the nodes'.
+        cuda_convolutions, splits, split, replan, transfers, fit_memory, memory, spill_to,
+        verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
-        machine=beside(machine, spill_to),
+        machine=limited(machine, memory, spill_to),
         placer=placer,
         budget=budget,
         expert=expert,

@@ -14,7 +14,7 @@ import torch
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.common import progress, users
 from baechi.compiling import compiler
-from baechi.compiling.options import beside, replan_of
+from baechi.compiling.options import limited, replan_of
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
 from baechi.steps.program import CompileOptions
@@ -61,6 +61,7 @@ def compile_step(
     replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    memory: str | int | None = None,
     spill_to: str | None = None,
     verbose: bool | None = None,
     check: Check = None,
@@ -87,7 +88,7 @@ def compile_step(
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
         cuda_convolutions, splits, split, replicas, exchange, slice_bytes, factors, replan,
-        transfers, fit_memory, spill_to, verbose: as for `baechi.jit`; names are
+        transfers, fit_memory, memory, spill_to, verbose: as for `baechi.jit`; names are
         `layers.0.fc1.weight` for parameters and buffers, `layers.0.fc1/mm` and
         `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
@@ -110,7 +111,7 @@ def compile_step(
         if function is not None and not callable(function):
             raise TypeError(f"{name} is {function!r}: give a function of what the model returns")
     options = CompileOptions(
-        machine=beside(machine, spill_to),
+        machine=limited(machine, memory, spill_to),
         placer=placer,
         budget=budget,
         expert=expert,
