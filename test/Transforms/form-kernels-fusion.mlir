@@ -165,3 +165,43 @@ func.func @maximum(%x: tensor<4096xf32>, %g: tensor<f32>) -> (tensor<f32>, tenso
   } -> tensor<4096xf32>
   return %max, %gradient : tensor<f32>, tensor<4096xf32>
 }
+
+// -----
+
+// A producer with nine readers is not computed in each of them, but in each of eight:
+// the first ones are looked at again when the ninth has been found to need none of it.
+
+// CHECK-LABEL: func.func @readers(
+// CHECK-COUNT-8: call @add_sub_64(
+func.func @readers(%a: tensor<64xi32>, %b: tensor<8x64xi32>) -> (tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %empty = tensor.empty() : tensor<64xi32>
+  %zeros = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%empty : tensor<64xi32>) {
+  ^bb0(%out: i32):
+    linalg.yield %zero : i32
+  } -> tensor<64xi32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%a : tensor<64xi32>) outs(%empty : tensor<64xi32>) {
+  ^bb0(%in: i32, %out: i32):
+    %0 = arith.addi %in, %one : i32
+    linalg.yield %0 : i32
+  } -> tensor<64xi32>
+  %b0 = tensor.extract_slice %b[0, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r0 = arith.subi %sum, %b0 : tensor<64xi32>
+  %b1 = tensor.extract_slice %b[1, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r1 = arith.subi %sum, %b1 : tensor<64xi32>
+  %b2 = tensor.extract_slice %b[2, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r2 = arith.subi %sum, %b2 : tensor<64xi32>
+  %b3 = tensor.extract_slice %b[3, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r3 = arith.subi %sum, %b3 : tensor<64xi32>
+  %b4 = tensor.extract_slice %b[4, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r4 = arith.subi %sum, %b4 : tensor<64xi32>
+  %b5 = tensor.extract_slice %b[5, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r5 = arith.subi %sum, %b5 : tensor<64xi32>
+  %b6 = tensor.extract_slice %b[6, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r6 = arith.subi %sum, %b6 : tensor<64xi32>
+  %b7 = tensor.extract_slice %b[7, 0] [1, 64] [1, 1] : tensor<8x64xi32> to tensor<64xi32>
+  %r7 = arith.subi %sum, %b7 : tensor<64xi32>
+  %masked = arith.muli %sum, %zeros : tensor<64xi32>
+  return %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7, %masked : tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>, tensor<64xi32>
+}

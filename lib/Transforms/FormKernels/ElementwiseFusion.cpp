@@ -12,6 +12,7 @@
 #include "Baechi/Analysis/Splits.h"
 #include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Dialect/Replicas.h"
+#include "FixedPoint.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -19,7 +20,6 @@
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/TilingInterface.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -325,12 +325,7 @@ void formkernels::fuseElementwise(func::FuncOp step, unsigned maxBuffers) {
   tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
   // Producers first: each operation is looked at less than half as often as
   // when consumers are.
-  (void)applyPatternsGreedily(
-      step, std::move(patterns),
-      GreedyRewriteConfig()
-          .setUseTopDownTraversal()
-          .setMaxIterations(GreedyRewriteConfig::kNoLimit)
-          .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled));
+  applyUntilFixedPoint(step, std::move(patterns));
 }
 
 void formkernels::remarkNotFused(func::FuncOp step, unsigned maxBuffers) {
