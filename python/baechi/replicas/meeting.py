@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from baechi.replicas.arguments import StoreError
+from baechi.replicas.remote import limit_sends
 
 Future = concurrent.futures.Future
 
@@ -76,15 +77,23 @@ class Member:
 class Other(Member):
     """A rank that has a connection to rank 0."""
 
-    def __init__(self, rank: int, connection: Connection, fails: Callable[[StoreError], None]):
+    def __init__(
+        self,
+        rank: int,
+        connection: Connection,
+        fails: Callable[[StoreError], None],
+        patience: float,
+    ):
         super().__init__(rank, fails)
-        self._connection, self._sends = connection, threading.Lock()
+        self._connection, self._sends, self._patience = connection, threading.Lock(), patience
+        limit_sends(connection, patience)
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._send(("leaves",))
-        self._thread.join()
+        # A rank 0 that is stopped does not answer.
+        self._thread.join(None if self._patience == float("inf") else self._patience)
         self._connection.close()
 
     def _send(self, message: tuple[Any, ...]) -> None:
@@ -105,10 +114,14 @@ class First(Member):
     """Rank 0: brings together what all say. names: what is lost with a rank."""
 
     def __init__(
-        self, ranks: int, names: Callable[[int], str], fails: Callable[[StoreError], None]
+        self,
+        ranks: int,
+        names: Callable[[int], str],
+        fails: Callable[[StoreError], None],
+        patience: float,
     ):
         super().__init__(0, fails)
-        self._ranks, self._names = ranks, names
+        self._ranks, self._names, self._patience = ranks, names, patience
         self._connections: dict[int, Connection] = {}
         self._things: dict[int, dict[int, tuple[str, Any]]] = {}
         self._changes = threading.Lock()
@@ -125,6 +138,7 @@ class First(Member):
 
     def serve(self, rank: int, connection: Connection) -> None:
         """Another rank, until it leaves."""
+        limit_sends(connection, self._patience)
         with self._changes:
             self._connections[rank] = connection
             if len(self._connections) == self._ranks - 1:
