@@ -180,7 +180,10 @@ def _close(connection: Connection | None) -> None:
 
 def hears(connection: Connection, seconds: float) -> bool:
     """Whether anything comes in time; infinity: it is waited for."""
-    return connection.poll(None if seconds == float("inf") else seconds)
+    if seconds == float("inf"):
+        return connection.poll(None)
+    # What came while this process itself was stopped is there.
+    return connection.poll(seconds) or connection.poll(0)
 
 
 def limit_sends(connection: Connection, seconds: float) -> None:
