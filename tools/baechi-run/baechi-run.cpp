@@ -36,7 +36,8 @@ namespace {
   llvm::handleAllErrors(
       std::move(error), [](const DiagnosedError &) {},
       [](const llvm::ErrorInfoBase &info) {
-        llvm::errs() << "baechi-run: error: " << info.message() << '\n';
+        // At once: processes of one start say it to one terminal.
+        llvm::errs() << "baechi-run: error: " + info.message() + "\n";
       });
   exit(1);
 }

@@ -3,10 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """lose_ranks.py N RANK SIGNAL WHEN COMMAND...: N ranks of which one is sent a signal.
 
-COMMAND takes --calls. WHEN: `meeting`, once the process has begun; `between` two calls of few
-steps; `step`, within a call of many. What the others say is printed, with their number, when they
-have ended; who goes on for a minute ends this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on
-after a second.
+COMMAND takes --calls. WHEN: `between` two calls of few steps; `step`, within a call of many. What
+the others say is printed, with their number, when they have ended; who goes on for a minute ends
+this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on after a second.
 """
 
 import os
@@ -54,14 +53,9 @@ def await_call() -> None:
             return
 
 
-if when == "meeting":
-    time.sleep(0.01)
-elif when == "between":
-    call(2)
-    await_call()
-else:
-    call(2)
-    await_call()
+call(2)
+await_call()
+if when == "step":
     call(10**7)
     time.sleep(0.5)
 processes[lost].send_signal(number)
