@@ -348,7 +348,7 @@ llvm::Error baechi::checkReplicated(const CompileOptions &options) {
 
 llvm::Expected<std::optional<SplitChoice>>
 baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
-                       const placement::Machine &machine) {
+                       const placement::Machine &machine, int64_t messageNs) {
   llvm::Expected<ExchangeChoice> exchange = exchangeChoiceOf(options);
   if (!exchange)
     return exchange.takeError();
@@ -367,9 +367,11 @@ baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
       latencyNs += double(link->latencyNs);
       bytesPerNs += double(link->bytesPerUs) / 1000;
     }
-  if (links > 0)
-    choice.latencyBytes = int64_t(std::clamp(
-        latencyNs * bytesPerNs / links / links, 1.0, kMostLatencyBytes));
+  if (links > 0) {
+    latencyNs = latencyNs / links + double(messageNs);
+    choice.latencyBytes = int64_t(
+        std::clamp(latencyNs * bytesPerNs / links, 1.0, kMostLatencyBytes));
+  }
   return choice.latencyBytes ? std::optional(choice) : std::nullopt;
 }
 

@@ -85,6 +85,19 @@ def test_a_rank_that_is_lost_is_an_error(rank):
     assert (loop(entries, *arrays) == made).all()
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_stopped_is_an_error(rank, monkeypatch):
+    """Where it lasts longer than BAECHI_SILENCE says; and the next call starts others."""
+    monkeypatch.setenv("BAECHI_SILENCE", "2")
+    entries, arrays, options = case("relax")
+    loop = baechi.foreach(programs(jnp)["relax"], machine="host:2", ranks=2, **options)
+    made = loop(entries, *arrays)
+    os.kill(_processes(loop)[rank], signal.SIGSTOP)
+    with pytest.raises(baechi.CompileError, match=f"rank {rank} was lost: it has said nothing"):
+        loop(entries, *arrays)
+    assert (loop(entries, *arrays) == made).all()
+
+
 def test_no_pass_changes_nothing():
     entries, arrays, options = case("relax")
     loop = baechi.foreach(programs(jnp)["relax"], ranks=2, **options)

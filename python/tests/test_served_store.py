@@ -12,7 +12,7 @@ import sys
 import textwrap
 import threading
 import time
-from multiprocessing.connection import Client
+from multiprocessing.connection import Client, Listener
 from typing import Any
 
 import numpy as np
@@ -235,3 +235,27 @@ def test_a_store_that_has_ended_is_told() -> None:
             process.wait()
             remote.get(0, "a", 0)
     process.stdout.close()
+
+
+def test_a_store_whose_process_is_stopped_is_an_error() -> None:
+    """The one who waits for it names it, and does not wait for it at the end."""
+    with Listener(("127.0.0.1", 0), authkey=b"key") as listener:
+        held = []
+
+        def serve() -> None:
+            connection = listener.accept()
+            held.append(connection)
+            connection.recv()
+            told = {"tables": {"w": (4, 2)}, "cache": None, "patience": 0.5}
+            connection.send(("made", told))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        remote = RemoteStore(listener.address, b"key")
+        with (
+            pytest.raises(StoreError, match=r"has said nothing for 0\.5 s: it was stopped, or can"),
+            remote.worker(0),
+        ):
+            thread.join()
+            remote._workers[0].patience = 0.5
+            remote.get(0, "w", 1)

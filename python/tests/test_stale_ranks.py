@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -307,3 +308,45 @@ def test_what_ranks_cannot_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"SLURM_{name}", str(value))
     with pytest.raises(StoreError, match="srun has started 2 ranks on several machines, and does"):
         baechi.stale_step(step, zeros, ranks="launcher", **given)
+
+
+STOPPED = """
+import os, sys
+import numpy as np
+import baechi
+
+def train(state, x):
+    return state + x.mean(), x
+
+try:
+    with baechi.stale_step(
+        train, np.zeros(3, np.float32), replicas=2, staleness=1, compiled=False, ranks="launcher",
+        patience=float(sys.argv[2]),
+    ) as step:
+        for n in range(10**6):
+            step(np.ones(2, np.float32)).result()
+            if n == 5:
+                print("goes on", flush=True)
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+@pytest.mark.parametrize("stopped", [0, 1])
+def test_a_rank_that_is_stopped_is_told(tmp_path: pathlib.Path, stopped: int) -> None:
+    """Within the ranks' patience, wherever the other one waits for it."""
+    ranks = [start(tmp_path, STOPPED, (20,), by_hand(rank, 2, tmp_path)) for rank in range(2)]
+    other = ranks[1 - stopped]
+    assert other.stdout is not None
+    try:
+        assert other.stdout.readline() == "goes on\n"
+        ranks[stopped].send_signal(signal.SIGSTOP)
+        said, errors = other.communicate(timeout=300)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
+    assert re.search(f"StoreError: .*(rank {stopped}|the store|replica {stopped})", said), (
+        said,
+        errors,
+    )

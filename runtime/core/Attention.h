@@ -17,16 +17,19 @@ namespace baechi::runtime {
 inline constexpr std::chrono::milliseconds tick(20);
 
 /// The time in which the coordinator looked after the devices: a look counts
-/// for no more than two ticks. A process that was suspended, or a machine that
-/// slept or ran others, gave the devices no time either and is not counted.
+/// for no more than two ticks, or what is said. A process that was suspended,
+/// or a machine that slept or ran others, gave the devices no time either and
+/// is not counted.
 class Attention {
   using Clock = std::chrono::steady_clock;
 
 public:
+  explicit Attention(Clock::duration most = 2 * tick) : most(most) {}
+
   /// To be called every tick.
   void look() {
     Clock::time_point now = Clock::now();
-    counted += std::min<Clock::duration>(now - last, 2 * tick);
+    counted += std::min<Clock::duration>(now - last, most);
     last = now;
   }
   void restart() { counted = {}; }
@@ -35,6 +38,7 @@ public:
   }
 
 private:
+  Clock::duration most;
   Clock::time_point last = Clock::now();
   Clock::duration counted{};
 };

@@ -54,6 +54,7 @@ private:
 
 constexpr int64_t mostRanks = 4096;
 constexpr int64_t mostPort = 65535;
+constexpr int64_t longestSilence = 86400;
 
 /// "host:port", "[address]:port".
 bool readAddress(std::string_view text, Meeting &meeting) {
@@ -187,6 +188,11 @@ baechi::runtime::findLaunch(const VariableLookup &environment) {
   if (meeting.size == 1)
     return Launch();
   meeting.readsMemory = read.text("BAECHI_READ_MEMORY") != "0";
+  if (read.has("BAECHI_SILENCE"))
+    (*found)->silence = meeting.silence =
+        double(read.number("BAECHI_SILENCE", 0, longestSilence));
+  if (read.wrong)
+    return read.wrong;
   return *found;
 }
 

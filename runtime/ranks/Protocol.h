@@ -39,7 +39,7 @@ class Ranks;
 
 namespace tags {
 /// What the messages of a program come after.
-enum : int32_t { Size, Bytes, Notice, Times, Left, Calls, FirstMessage };
+enum : int32_t { Size, Bytes, Notice, Times, Left, Calls, Pulse, FirstMessage };
 /// Texts of more bytes go in several messages.
 inline constexpr int64_t chunkBytes = int64_t(1) << 28;
 } // namespace tags

@@ -33,11 +33,15 @@ std::string textOf(uint64_t line, std::string_view said) {
 
 struct RankLines::State {
   State(Ranks &ranks, std::vector<int32_t> peers)
-      : ranks(ranks), peers(std::move(peers)), heard(this->peers.size()) {
+      : ranks(ranks), silence(ranks.silence()), peers(std::move(peers)),
+        heard(this->peers.size()) {
     for (int32_t other = 0; other < ranks.size(); ++other)
       if (ranks.leads() ? other != 0 : other == 0)
         others.try_emplace(other, other);
+    // Who hears says how long it waits.
+    ranks.setSilence(0);
   }
+  ~State() { ranks.setSilence(silence); }
 
   struct Other {
     explicit Other(int32_t rank) : texts(rank) {}
@@ -55,6 +59,7 @@ struct RankLines::State {
   bool isDone();
 
   Ranks &ranks;
+  const double silence;
   const std::vector<int32_t> peers;
   std::map<int32_t, Other> others;
   std::mutex mutex; ///< of `heard`, `lost` and `listens`
@@ -81,7 +86,7 @@ bool RankLines::State::moveOf(int32_t rank, Other &other) {
           other.texts.move(ranks.transport(), other.listens, arrived, moved)) {
     lose(rank, other,
          ranks.findLost() == rank
-             ? Ranks::describeLost(rank)
+             ? ranks.describeLost(rank)
              : Ranks::name(rank) + " cannot be reached: " + problem.reason +
                    (problem.detail ? std::string(": ") + problem.detail : ""));
     return true;
@@ -132,7 +137,7 @@ void RankLines::State::move() {
     auto it = others.find(gone);
     // Rank 0 tells the others of each other.
     if (it != others.end() && it->second.lost.empty() && it->second.listens)
-      lose(gone, it->second, Ranks::describeLost(gone));
+      lose(gone, it->second, ranks.describeLost(gone));
   }
   if (dropping)
     for (auto &[rank, other] : others)

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ranks/Pulse.h"
 #include "ranks/RankCalls.h"
 
 #include <algorithm>
-#include <cmath>
 #include <thread>
 
 using namespace baechi::runtime;
@@ -99,7 +99,11 @@ void RankRelay::heed(Peer &peer, baechi_context &self) {
     endedEverywhere = !ranks->leads();
     break;
   case Notice::Failed:
-    breakOff(notice.text);
+    // A loss is known here, too, and better: who ends says why to rank 0.
+    if (int32_t gone = transport.lostRank(); gone >= 0 && !peers[gone].isLost)
+      lose(gone, ranks->describeLost(gone));
+    else
+      breakOff(notice.text);
     break;
   case Notice::Abort:
     agreed = notice.text;
@@ -159,15 +163,14 @@ void RankRelay::lookAround() {
       exchange.abort(describe(problem));
   int32_t gone = transport.lostRank();
   if (gone >= 0 && !peers[gone].isLost)
-    lose(gone, Ranks::describeLost(gone));
+    lose(gone, ranks->describeLost(gone));
   for (Peer &peer : peers) {
     if (!peer.talks || peer.isLost || ranks->silence() <= 0)
       continue;
     peer.silent.look();
     if (peer.silent.exceeds(ranks->silence()))
-      lose(peer.rank,
-           Ranks::name(peer.rank) + " was lost: it has said nothing for " +
-               std::to_string(std::lround(ranks->silence())) + " seconds");
+      lose(peer.rank, Ranks::name(peer.rank) + " was lost: " +
+                          Pulse::describeSilence(ranks->silence()));
   }
   if (now - lastBeat >= beatEvery) {
     lastBeat = now;

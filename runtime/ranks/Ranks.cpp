@@ -9,6 +9,7 @@
 #include "Baechi/Runtime/Ranks.h"
 #include "core/Attention.h"
 #include "ranks/Protocol.h"
+#include "ranks/Pulse.h"
 #include "ranks/Transport.h"
 
 #include <algorithm>
@@ -26,11 +27,31 @@ Ranks::~Ranks() = default;
 
 int32_t Ranks::rank() const { return link->rank(); }
 int32_t Ranks::size() const { return link->size(); }
+bool Ranks::isNear(int32_t other) const {
+  return other == rank() || link->sharesClock(other);
+}
 std::string Ranks::name(int32_t rank) { return "rank " + std::to_string(rank); }
 int32_t Ranks::findLost() const { return link->lostRank(); }
 
-std::string Ranks::describeLost(int32_t rank) {
-  return name(rank) + " was lost: its process has ended";
+std::string Ranks::describeLost(int32_t rank) const {
+  return name(rank) + " was lost: " +
+         (pulse ? pulse->whyLost(rank) : "its process has ended");
+}
+
+void Ranks::setPulse(std::unique_ptr<Pulse> given) {
+  pulse = std::move(given);
+  link->setGivenUp(&pulse->lostRank());
+}
+
+void Ranks::setSilence(double seconds) {
+  silenceSeconds = seconds;
+  if (pulse)
+    pulse->setSilence(seconds);
+}
+
+void Ranks::sayEnding(int32_t signal) const {
+  if (pulse)
+    pulse->sayEnding(signal);
 }
 
 int32_t Ranks::ownerOf(size_t device, size_t devices) const {
@@ -80,6 +101,9 @@ Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer, bool sends) {
       // nothing.
       if (!leads() && gone != 0 && !since.exceeds(silence))
         continue;
+      // Who ends for the loss of another may be seen before that one.
+      if (int32_t known = pulse ? pulse->lostRank().load() : -1; known >= 0)
+        lostFirst = known;
       setLost(lostFirst);
       link->abandon(ticket);
       return Error(describeLost(lostFirst));
@@ -166,7 +190,10 @@ Error Ranks::renew() {
   if (broken())
     return Error(describeLost(lost));
   if (Problem problem = link->renew()) {
-    setLost(std::max(0, link->lostRank()));
+    int32_t gone = link->lostRank();
+    setLost(std::max(0, gone));
+    if (gone >= 0)
+      return Error(describeLost(gone));
     return Error(std::string(problem.reason) +
                  (problem.detail ? std::string(": ") + problem.detail : ""));
   }
@@ -233,7 +260,10 @@ void Ranks::dismiss() {
 }
 
 void Ranks::close() {
-  if (!closed && !broken())
+  if (!closed && !broken()) {
     link->close();
+    if (pulse)
+      pulse->leave();
+  }
   closed = true;
 }

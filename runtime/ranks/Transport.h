@@ -21,6 +21,7 @@
 
 #include "core/Asynchronous.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -76,13 +77,27 @@ public:
   /// are begun afterwards.
   virtual Problem renew() = 0;
 
-  /// A rank whose process has ended; -1: none that is known of. On the machine
-  /// of this rank it is known at once. May be called at any time by any thread,
+  /// A rank that goes on no more: one that was given up, or whose process has
+  /// ended; -1: none that is known of. May be called at any time by any thread,
   /// and by signal handlers.
-  virtual int32_t lostRank() const = 0;
+  int32_t lostRank() const {
+    int32_t rank = givenUp ? givenUp->load() : -1;
+    return rank >= 0 ? rank : endedRank();
+  }
+  /// Who else knows of ranks that were lost (Pulse.h), -1 as long as none was.
+  void setGivenUp(const std::atomic<int32_t> *rank) { givenUp = rank; }
 
   /// The last call, by all ranks.
   virtual void close() = 0;
+
+protected:
+  /// A rank whose process has ended, as far as messages show it. On the machine
+  /// of this rank it is known at once.
+  virtual int32_t endedRank() const = 0;
+  bool hasGivenUp() const { return givenUp && givenUp->load() >= 0; }
+
+private:
+  const std::atomic<int32_t> *givenUp = nullptr;
 };
 
 } // namespace baechi::runtime

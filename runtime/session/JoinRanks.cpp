@@ -9,6 +9,7 @@
 #include "Baechi/Runtime/Launch.h"
 #include "Baechi/Runtime/Ranks.h"
 #include "ranks/Transport.h"
+#include "transport/sockets/MeetPulse.h"
 #include "transport/sockets/SocketTransport.h"
 
 #include <dlfcn.h>
@@ -59,5 +60,11 @@ Expected<std::shared_ptr<Ranks>> Ranks::join(const Launch &launch,
                                      : connectBySockets(launch.meeting);
   if (!transport)
     return transport.takeError();
-  return std::make_shared<Ranks>(std::move(*transport));
+  auto ranks = std::make_shared<Ranks>(std::move(*transport));
+  ranks->setSilence(launch.silence);
+  bool hasMet = launch.way == Launch::Way::Sockets;
+  if (Error error =
+          startPulse(*ranks, hasMet ? launch.meeting.host : std::string()))
+    return error;
+  return ranks;
 }

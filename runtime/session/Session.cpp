@@ -175,7 +175,7 @@ Error Session::Implementation::superviseStep() {
       if (!aborted->exceeds(grace))
         continue;
       usable = false;
-      return Error(why() + "; left behind: " + exchange.describeDevices());
+      return Error(why() + describeLeft());
     }
     watchdog.look();
   }
@@ -187,6 +187,14 @@ Error Session::Implementation::superviseStep() {
       !undelivered.empty())
     return Error(undelivered);
   return Error();
+}
+
+/// What has not stopped, after an error's text.
+std::string Session::Implementation::describeLeft() const {
+  if (std::string devices = state->exchange.describeDevices(); !devices.empty())
+    return "; left behind: " + devices;
+  // All devices of this process have ended, but not what talks to the others.
+  return state->relay ? "; not all other ranks have answered" : "";
 }
 
 Error Session::Implementation::step() {

@@ -84,6 +84,7 @@ private:
   Error waitForStart();
   Error connectDevices();
   Error superviseStep();
+  std::string describeLeft() const;
   void awaitMovers();
   void record();
 };

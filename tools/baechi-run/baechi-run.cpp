@@ -36,7 +36,8 @@ namespace {
   llvm::handleAllErrors(
       std::move(error), [](const DiagnosedError &) {},
       [](const llvm::ErrorInfoBase &info) {
-        llvm::errs() << "baechi-run: error: " << info.message() << '\n';
+        // At once: processes of one start say it to one terminal.
+        llvm::errs() << "baechi-run: error: " + info.message() + "\n";
       });
   exit(1);
 }
@@ -50,6 +51,17 @@ template <typename T> T check(llvm::Expected<T> value) {
   if (!value)
     fail(value.takeError());
   return std::move(*value);
+}
+
+DevicesHere devicesHere(const placement::Machine &machine,
+                        const runtime::Ranks &ranks) {
+  DevicesHere here;
+  for (size_t i = 0; i < machine.devices.size(); ++i) {
+    int32_t owner = ranks.ownerOf(i, machine.devices.size());
+    here.onComputer += ranks.isNear(owner);
+    here.inProcess += owner == ranks.rank();
+  }
+  return here;
 }
 
 void writeMachineFile(placement::Machine machine, const std::string &path,
@@ -92,7 +104,7 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
     listener.note(
         llvm::Twine(devices) + " devices and what moves their messages share " +
         shared +
-        (options.driver.costs == "measured" && takesAllCores(machine, cores)
+        (options.driver.costs == "measured" && takesAllCores(machine, cores, {})
              ? ", as predicted, too"
              : "; the prediction has one for the latter"));
 }
@@ -185,6 +197,8 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
   options.driver.keepObjects = ranks != nullptr;
   // A replica with a late state has all of its devices in one.
   options.driver.otherProcesses = ranks && !options.stale;
+  if (options.driver.otherProcesses)
+    options.driver.devicesHere = devicesHere(machine, *ranks);
   bool simulatesLinks = options.driver.transfers == "network";
   if (options.steps.calibrates && simulatesLinks)
     fail(llvm::createStringError(

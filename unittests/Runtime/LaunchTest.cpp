@@ -129,4 +129,16 @@ TEST(Launch, NamesWhatIsWrong) {
   expectError(with(srun, "SLURM_NTASKS", "8x"), "SLURM_NTASKS is '8x'");
 }
 
+TEST(Launch, SaysHowLongARankMaySayNothing) {
+  EXPECT_EQ(10, launchOf(own)->silence);
+  Expected<Launch> three = launchOf(with(own, "BAECHI_SILENCE", "3"));
+  ASSERT_TRUE(three);
+  EXPECT_EQ(3, three->silence);
+  EXPECT_EQ(3, three->meeting.silence);
+  Expected<Launch> wrong = launchOf(with(own, "BAECHI_SILENCE", "long"));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message(),
+              HasSubstr("BAECHI_SILENCE is 'long', not a number"));
+}
+
 } // namespace

@@ -166,7 +166,7 @@ public:
     return {};
   }
 
-  int32_t lostRank() const override {
+  int32_t endedRank() const override {
     return hub->killed == self ? -1 : hub->killed.load();
   }
 

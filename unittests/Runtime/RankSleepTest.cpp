@@ -72,7 +72,7 @@ public:
   }
   void wake() override { inner->wake(); }
   Problem renew() override { return inner->renew(); }
-  int32_t lostRank() const override { return inner->lostRank(); }
+  int32_t endedRank() const override { return inner->lostRank(); }
   void close() override { inner->close(); }
 
 private:

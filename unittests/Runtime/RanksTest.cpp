@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Launch.h"
-#include "RankThreads.h"
+#include "RankRing.h"
 
 #include <gmock/gmock.h>
 
@@ -28,85 +28,7 @@ using testing::StartsWith;
 
 namespace {
 
-constexpr int32_t messages = 6;
-constexpr int64_t bytes = 1000;
-constexpr int64_t slot = 1024;
-constexpr int64_t half = messages * slot;
-
-/// Device d sends the tensors of its arena's first half to the next one of
-/// `count`, receives the previous one's into its second, and passes on.
-Body ringBody(int32_t device, int32_t count) {
-  return [=](Context context, char *arena) {
-    int32_t out = device, in = (device + count - 1) % count;
-    for (int32_t seq = 0; seq < messages; ++seq)
-      if (baechi_recv(context, in, seq, arena + half + slot * seq))
-        return 1;
-    baechi_operator_begin(context, 0);
-    // The last first: a queue's messages may come in any order.
-    for (int32_t seq = messages; seq-- > 0;)
-      if (baechi_send(context, out, seq, arena + slot * seq))
-        return 1;
-    baechi_operator_end(context, 0);
-    baechi_operator_begin(context, 1);
-    for (int32_t seq = 0; seq < messages; ++seq)
-      if (baechi_await_recv(context, in, seq) ||
-          (seq % 2 && baechi_await_send(context, out, seq)))
-        return 1;
-    baechi_operator_end(context, 1);
-    for (int32_t seq = 0; seq < messages; seq += 2)
-      if (baechi_await_send(context, out, seq))
-        return 1;
-    return 0;
-  };
-}
-
-class RanksTest : public testing::Test, protected RankThreads {
-protected:
-  void build(int32_t ranks, int32_t devices, bool overSockets = false) {
-    if (overSockets)
-      buildOverSockets(ranks);
-    else
-      RankThreads::build(ranks);
-    program = makeProgram(size_t(devices), 2 * half);
-    for (int32_t device = 0; device < devices; ++device) {
-      addQueue(program, device, (device + 1) % devices,
-               std::vector<int64_t>(messages, bytes));
-      addArgument(program, device, 0, half);
-      addResult(program, device, half, half);
-      bodies[device] = ringBody(device, devices);
-    }
-  }
-
-  /// Sets arguments, steps, and looks whether each device has the previous
-  /// one's tensors.
-  void expectRing(Session &session, int steps) {
-    size_t devices = program.devices.size();
-    std::vector<std::vector<char>> values(devices);
-    for (int step = 0; step < steps; ++step) {
-      for (size_t device = 0; device < devices; ++device) {
-        values[device].clear();
-        for (int64_t i = 0; i < half; ++i)
-          values[device].push_back(
-              char((i * int64_t(device + 3) + step) % 127 + 1));
-        ASSERT_SUCCESS(
-            session.setArgument(device, values[device].data(), half));
-      }
-      ASSERT_SUCCESS(session.step());
-      std::vector<char> got(half);
-      for (size_t device = 0; device < devices; ++device) {
-        ASSERT_SUCCESS(session.getResult(device, got.data(), half));
-        for (int64_t i = 0; i < half; ++i)
-          ASSERT_EQ(i % slot < bytes
-                        ? values[(device + devices - 1) % devices][i]
-                        : 0,
-                    got[i])
-              << "device " << device << ", byte " << i;
-        ASSERT_SUCCESS(session.getArgument(device, got.data(), half));
-        ASSERT_EQ(values[device], got);
-      }
-    }
-  }
-};
+class RanksTest : public RankRing {};
 
 TEST_F(RanksTest, MovesTheRightBytes) {
   for (auto [ranks, devices] :
@@ -262,82 +184,6 @@ TEST_F(RanksTest, NamesADeviceLeftBehind) {
     std::this_thread::yield();
 }
 
-TEST_F(RanksTest, ALostRankEndsTheStep) {
-  for (int32_t lost : {1, 2}) {
-    build(3, 3);
-    bodies[lost] = [&, lost](Context context, char *) {
-      baechi_operator_begin(context, 0);
-      hub->killed = lost;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      return 1;
-    };
-    run([&](Session &session) {
-      EXPECT_THAT(session.step().message(),
-                  StartsWith("rank " + std::to_string(lost) +
-                             " was lost: its process has ended; it held host" +
-                             std::to_string(lost)));
-      EXPECT_TRUE(members[0]->broken());
-      EXPECT_FALSE(session.usable());
-    });
-  }
-}
-
-TEST_F(RanksTest, ALostLeaderEndsTheOthers) {
-  build(2, 2);
-  bodies[0] = [&](Context context, char *) {
-    baechi_operator_begin(context, 0);
-    hub->killed = 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    return 1;
-  };
-  run([&](Session &session) { EXPECT_NE("", session.step().message()); });
-  EXPECT_EQ("rank 0 was lost", followErrors[1].substr(0, 15));
-}
-
-TEST_F(RanksTest, ASilentRankIsGivenUp) {
-  build(2, 2);
-  for (auto &member : members)
-    member->setSilence(0.6);
-  bodies[1] = [&](Context context, char *arena) {
-    hub->silenced = 1;
-    return ringBody(1, 2)(context, arena);
-  };
-  run([&](Session &session) {
-    EXPECT_THAT(
-        session.step().message(),
-        StartsWith("rank 1 was lost: it has said nothing for 1 seconds; "
-                   "it held host1; meanwhile host0 waits to receive"));
-  });
-}
-
-TEST_F(RanksTest, ASilentLeaderIsNotWaitedFor) {
-  build(2, 2);
-  options.watchdogSeconds = options.abortGraceSeconds = 0.3;
-  bodies[0] = [&](Context context, char *arena) {
-    hub->silenced = 0;
-    return ringBody(0, 2)(context, arena);
-  };
-  run([&](Session &session) {
-    EXPECT_NE("", session.step().message());
-    members[0]->setLost(1); // its process ends
-  });
-  EXPECT_THAT(followErrors[1], HasSubstr("; rank 0 does not answer"));
-}
-
-TEST_F(RanksTest, ProgressElsewhereKeepsTheWatchdogQuiet) {
-  build(2, 2);
-  options.watchdogSeconds = 1;
-  bodies[1] = [&](Context context, char *arena) {
-    for (int i = 0; i < 40; ++i) {
-      baechi_operator_begin(context, 0);
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      baechi_operator_end(context, 0);
-    }
-    return ringBody(1, 2)(context, arena);
-  };
-  run([&](Session &session) { EXPECT_SUCCESS(session.step()); });
-}
-
 TEST_F(RanksTest, RefusesRanksThatDiffer) {
   build(2, 2);
   otherProgram = program;
@@ -434,17 +280,6 @@ TEST_F(RanksTest, TheLeaderDismissesTheOthers) {
   });
   EXPECT_TRUE(members[1]->dismissed());
   EXPECT_EQ("", followErrors[1]);
-}
-
-TEST(RanksJoin, NamesWhatIsMissing) {
-  Launch launch;
-  launch.way = Launch::Way::Mpi;
-  launch.meeting.size = 2;
-  auto ranks = Ranks::join(launch, "/nowhere/libBaechiMpi.so");
-  ASSERT_FALSE(ranks);
-  EXPECT_THAT(ranks.error().message(),
-              StartsWith("started as one of 2 processes by mpirun, but the MPI "
-                         "transport cannot be loaded: /nowhere"));
 }
 
 } // namespace

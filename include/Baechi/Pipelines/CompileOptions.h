@@ -148,11 +148,12 @@ llvm::Expected<ExchangeChoice> exchangeChoiceOf(const CompileOptions &options);
 llvm::Error checkReplicated(const CompileOptions &options);
 
 /// \p choice, of replicas, with slices of parameters as \p options ask, or as
-/// \p machine's links suggest; nothing where slices are not asked for, or move
-/// in no time.
+/// \p machine's links suggest and \p messageNs, which each message takes of a
+/// thread that moves all of them; nothing where slices are not asked for, or
+/// move in no time.
 llvm::Expected<std::optional<SplitChoice>>
 slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
-               const placement::Machine &machine);
+               const placement::Machine &machine, int64_t messageNs = 0);
 
 /// How long kernels of hosts are measured.
 struct MeasureBudget {

@@ -34,6 +34,8 @@ struct Meeting {
   std::string job = {};
   /// How long the first waits for the last.
   double seconds = 60;
+  /// And how long one of them may say nothing meanwhile; 0: as long.
+  double silence = 10;
   /// This process and others on its machine may read each other's memory, where
   /// the kernel lets them.
   bool readsMemory = true;
@@ -52,15 +54,17 @@ struct Launch {
   Meeting meeting;
   /// Which variable told MPI's size; MPI_LOCALNRANKS is of one machine.
   std::string variable;
+  /// Seconds after which a rank that says nothing is given up; 0: never.
+  double silence = 10;
 };
 
 /// A variable's value, null where there is none.
 using VariableLookup = std::function<const char *(const char *)>;
 
 /// Looks for, in this order: BAECHI_RANKS, BAECHI_RANK and BAECHI_COORDINATOR,
-/// with BAECHI_JOB if it is there; Open MPI's, MPICH's and Slurm's process
-/// managers (MPI); torchrun; srun. Fails where variables contradict each other
-/// or are no numbers.
+/// with BAECHI_JOB and BAECHI_SILENCE if they are there; Open MPI's, MPICH's
+/// and Slurm's process managers (MPI); torchrun; srun. Fails where variables
+/// contradict each other or are no numbers.
 Expected<Launch> findLaunch(const VariableLookup &environment);
 /// Of this process.
 Expected<Launch> findLaunch();

@@ -28,6 +28,7 @@
 
 namespace baechi::runtime {
 
+class Pulse;
 class Transport;
 struct Launch;
 
@@ -44,6 +45,8 @@ public:
   int32_t rank() const;
   int32_t size() const;
   bool leads() const { return rank() == 0; }
+  /// Whether that rank's process is on this one's computer.
+  bool isNear(int32_t rank) const;
   /// "rank 1".
   static std::string name(int32_t rank);
 
@@ -68,10 +71,10 @@ public:
   /// lines "name: value"; the error names the first that is not.
   Error agree(const Error &error, const std::string &same);
 
-  /// A rank that says nothing for so long during a step is given up, and
-  /// between steps one that takes nothing of what it is sent for six times as
-  /// long. 0: never.
-  void setSilence(double seconds) { silenceSeconds = seconds; }
+  /// A rank that says nothing for so long is given up, in a step and between
+  /// steps, and one that takes nothing of what it is sent between steps for six
+  /// times as long. 0: never.
+  void setSilence(double seconds);
   double silence() const { return silenceSeconds; }
 
   /// Rank 0 lets the others end. Not after a rank was lost.
@@ -87,10 +90,17 @@ public:
   bool broken() const { return lost.load() >= 0; }
   void setLost(int32_t rank) { lost.store(rank); }
   int32_t lostRank() const { return lost.load(); }
-  /// "rank 1 was lost: ...", of a rank that has ended.
-  static std::string describeLost(int32_t rank);
-  /// The rank whose process has ended, or -1. For signal handlers too.
+  /// "rank 1 was lost: ..."
+  std::string describeLost(int32_t rank) const;
+  /// The rank whose process has ended, or that was given up, or -1. For signal
+  /// handlers too.
   int32_t findLost() const;
+  /// This process is being ended by a signal: tells the others. For its
+  /// handler.
+  void sayEnding(int32_t signal) const;
+
+  /// What knows whether the others live.
+  void setPulse(std::unique_ptr<Pulse> given);
 
   /// The runtime's own.
   Transport &transport() { return *link; }
@@ -99,6 +109,7 @@ private:
   Error wait(struct Ticket &ticket, struct Problem begun, int32_t peer,
              bool sends);
 
+  std::unique_ptr<Pulse> pulse; ///< which `link` looks at
   std::unique_ptr<Transport> link;
   double silenceSeconds = 10;
   std::atomic<int32_t> lost{-1};

@@ -107,8 +107,13 @@ llvm::Error Compilation::readModel() {
     choices.push_back({.reductions = splits->reductions,
                        .exact = splits->exact,
                        .asked = splits->asked});
+  costs.readProfile();
+  // Slices are sized by what their messages take.
+  if (!asked.exchange.empty() && costs.whyNotRead().empty())
+    if (llvm::Error error = costs.measureCarrier(/*isAnew=*/false))
+      return error;
   llvm::Expected<std::optional<SplitChoice>> sliced =
-      slicedChoiceOf(*splits, asked, target);
+      slicedChoiceOf(*splits, asked, target, costs.carrierMessageNs());
   if (!sliced)
     return sliced.takeError();
   if (*sliced)
@@ -116,7 +121,6 @@ llvm::Error Compilation::readModel() {
   slicesParameters = bool(*sliced);
   if (splits->pieces >= 2)
     choices.push_back(*splits);
-  costs.readProfile();
   Phase phase(listener, "forming kernels");
   for (auto [number, choice] : llvm::enumerate(choices)) {
     if (choices.size() > 1)

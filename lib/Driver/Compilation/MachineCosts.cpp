@@ -38,9 +38,12 @@ llvm::Error ModelCosts::measureMachine(bool always) {
 static constexpr int64_t kWakesBetweenProcesses = 6;
 
 llvm::Error ModelCosts::measureCarrier(bool isAnew) {
+  if (carrier.second > 0 && !isAnew)
+    return llvm::Error::success();
   int64_t cores = runtime::queryHost().cores;
   if (asked.transfers != "network" || asked.costs != "measured" ||
-      !asked.hostTarget.empty() || !takesAllCores(target, cores))
+      !asked.hostTarget.empty() ||
+      !takesAllCores(target, cores, asked.devicesHere))
     return llvm::Error::success();
   const HostTimes *known = kept.findHost(cores);
   if (known && known->carrierBytesPerUs > 0 && !isAnew &&
@@ -72,15 +75,17 @@ llvm::Error ModelCosts::measureCarrier(bool isAnew) {
   return llvm::Error::success();
 }
 
+int64_t ModelCosts::carrierMessageNs() const {
+  return carrier.first * (asked.otherProcesses ? kWakesBetweenProcesses : 1);
+}
+
 void ModelCosts::tellCarrier(ModuleOp module) const {
   if (carrier.second == 0)
     return;
-  int64_t messageNs =
-      carrier.first * (asked.otherProcesses ? kWakesBetweenProcesses : 1);
   module.getContext()->getOrLoadDialect<BaechiDialect>();
-  module->setAttr(
-      kCarrierCosts,
-      DenseI64ArrayAttr::get(module.getContext(), {messageNs, carrier.second}));
+  module->setAttr(kCarrierCosts,
+                  DenseI64ArrayAttr::get(module.getContext(),
+                                         {carrierMessageNs(), carrier.second}));
 }
 
 llvm::Error ModelCosts::measureHost(bool always) {

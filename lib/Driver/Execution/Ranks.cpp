@@ -22,6 +22,7 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 #include <unistd.h>
 
 using namespace baechi;
@@ -32,7 +33,7 @@ std::shared_ptr<runtime::Ranks> theRanks;
 
 /// mpirun ends all processes, SIGTERM, a second after one of them ended badly.
 /// A step has noticed by then; who was busy with something else says it here.
-void tellAndEnd(int) {
+void tellAndEnd(int signal) {
   if (theRanks->broken())
     return; // It is being told.
   int32_t lost = -1;
@@ -49,8 +50,38 @@ void tellAndEnd(int) {
       digits[i] = char('0' + rest % 10);
     if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
       _exit(1);
+  } else {
+    theRanks->sayEnding(signal);
   }
   _exit(1);
+}
+
+/// Signals that end a process by themselves, and what was to be done with them.
+constexpr int kEndings[] = {SIGHUP, SIGINT, SIGSEGV, SIGABRT,
+                            SIGBUS, SIGFPE, SIGILL};
+struct sigaction ofEnding[std::size(kEndings)];
+
+/// Tells the others, and ends as this process would have without them.
+void sayAndEnd(int signal) {
+  theRanks->sayEnding(signal);
+  for (size_t i = 0; i < std::size(kEndings); ++i)
+    if (kEndings[i] == signal)
+      sigaction(signal, &ofEnding[i], nullptr);
+  raise(signal);
+}
+
+void listenForEndings() {
+  std::signal(SIGTERM, tellAndEnd);
+  struct sigaction tells = {};
+  tells.sa_handler = sayAndEnd;
+  // LLVM has a stack for what overflows its own.
+  tells.sa_flags = SA_ONSTACK;
+  sigemptyset(&tells.sa_mask);
+  for (size_t i = 0; i < std::size(kEndings); ++i) {
+    sigaction(kEndings[i], nullptr, &ofEnding[i]);
+    if (ofEnding[i].sa_handler != SIG_IGN)
+      sigaction(kEndings[i], &tells, nullptr);
+  }
 }
 
 /// A process that ends lets the others end; if one was lost, they notice.
@@ -118,7 +149,7 @@ baechi::joinRanks(const DriverOptions &options,
     return toLlvm(joined.error());
   theRanks = *joined;
   std::atexit(leave);
-  std::signal(SIGTERM, tellAndEnd);
+  listenForEndings();
   llvm::Expected<std::string> start = describeStart(options, std::move(words));
   runtime::Error wrong;
   if (!start)

@@ -9,6 +9,7 @@
 #include "Baechi/Driver/Input/QueryMachine.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Driver/Input/HostTimes.h"
+#include "Baechi/Driver/Input/Options.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Runtime/Machine.h"
@@ -335,8 +336,13 @@ llvm::Expected<bool> baechi::measureRuntime(placement::Machine &machine,
   return !step->disturbed;
 }
 
-bool baechi::takesAllCores(const placement::Machine &machine, size_t cores) {
-  return machine.devices.size() == cores &&
+bool baechi::takesAllCores(const placement::Machine &machine, size_t cores,
+                           DevicesHere here) {
+  size_t all = machine.devices.size();
+  size_t onComputer = here.onComputer ? here.onComputer : all;
+  size_t devices =
+      onComputer > cores && here.inProcess ? here.inProcess : onComputer;
+  return devices == cores &&
          llvm::all_of(machine.devices, [](const placement::Device &device) {
            return device.kind == "host";
          });

@@ -106,6 +106,8 @@ void addOptions(KeyText &key, const DriverOptions &options) {
                        std::to_string(options.hostCalls) +
                        std::to_string(options.sanitizeCode) +
                        std::to_string(options.otherProcesses) +
+                       std::to_string(options.devicesHere.onComputer) + "," +
+                       std::to_string(options.devicesHere.inProcess) + "," +
                        std::to_string(options.profile.empty()));
 }
 

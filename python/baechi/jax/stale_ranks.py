@@ -25,7 +25,7 @@ from baechi.common.launch import Launch, find_launch
 from baechi.jax import random_keys
 from baechi.replicas.arguments import StoreError
 from baechi.replicas.meeting import First, Future, Member, Other, result_of
-from baechi.replicas.remote import NotServed, RemoteStore, connect
+from baechi.replicas.remote import NotServed, RemoteStore, connect, hears
 from baechi.replicas.served import StoreServer
 from baechi.replicas.store import ParameterStore, StoreReport
 
@@ -200,7 +200,7 @@ class Launched(Alone):
         return ("replica " if len(mine) == 1 else "replicas ") + ", ".join(mine)
 
     def _serve(self, store: ParameterStore, fails: Fails) -> None:
-        first = First(self._launch.ranks, self._names, fails)
+        first = First(self._launch.ranks, self._names, fails, self._patience)
         self.store, self._member, self._missing = store, first, first.missing
 
         def meets(asked: tuple[Any, ...], connection: Connection) -> None:
@@ -236,9 +236,10 @@ class Launched(Alone):
                 )
             found = self._found()
             if found is not None:
-                connection = _connected(*found, ("rank", launch.rank, self._number))
+                says = "rank", launch.rank, self._number
+                connection = _connected(*found, says, self._patience)
         assert found is not None
-        self._member = Other(launch.rank, connection, fails)
+        self._member = Other(launch.rank, connection, fails, self._patience)
         self.store = RemoteStore(*found)
 
     def _found(self) -> tuple[tuple[str, int], bytes] | None:
@@ -330,7 +331,9 @@ def unpacked(leaves: Sequence[Any]) -> list[Any]:
     return list(map(one, leaves))
 
 
-def _connected(address: tuple[str, int], key: bytes, says: tuple[Any, ...]) -> Connection | None:
+def _connected(
+    address: tuple[str, int], key: bytes, says: tuple[Any, ...], patience: float
+) -> Connection | None:
     """None: there is none yet, or it is another step's."""
     try:
         connection = connect(address, key)
@@ -338,7 +341,7 @@ def _connected(address: tuple[str, int], key: bytes, says: tuple[Any, ...]) -> C
         return None
     try:
         connection.send(says)
-        if connection.recv() == "joined":
+        if hears(connection, patience) and connection.recv() == "joined":
             return connection
     except (OSError, EOFError, pickle.UnpicklingError):
         pass

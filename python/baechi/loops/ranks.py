@@ -14,8 +14,9 @@ import re
 import socket
 import subprocess
 import tempfile
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 import numpy as np
@@ -27,6 +28,8 @@ from baechi.loops.module_text import LoopModule
 from baechi.pictures.picture import Picture
 
 _NOTE = re.compile(r"baechi-run: note: ")
+# Seconds in which a rank ends once another was lost.
+_PATIENCE = 15.0
 
 
 class OfRanks:
@@ -144,19 +147,42 @@ class Ranks:
         except BrokenPipeError:
             pass  # it says why
         said: list[str] = []
-        for line in first.stdout:
-            if line == "call ended\n":
-                return "".join(said)
-            if not compiler.hears_progress(line) and not _NOTE.match(line):
-                said.append(line)
+        with self._ending_the_first():
+            for line in first.stdout:
+                if line == "call ended\n":
+                    return "".join(said)
+                if not compiler.hears_progress(line) and not _NOTE.match(line):
+                    said.append(line)
         raise tools.error_of("baechi-run", self._why("".join(said)), model)
+
+    @contextlib.contextmanager
+    def _ending_the_first(self) -> Iterator[None]:
+        """Ends rank 0 where another has ended and it does not say why: it is stopped, say."""
+        first, *others = self._processes
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.2):
+                if any(other.poll() is not None for other in others):
+                    if not ended.wait(_PATIENCE):
+                        first.kill()
+                    return
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watching.join()
 
     def _why(self, said: str) -> str:
         """What rank 0 says for all, unless it was lost."""
         if "error:" in said:
             return said
         for rank, file in enumerate(self._files, start=1):
-            self._processes[rank].wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it is stopped
+                self._processes[rank].wait(_PATIENCE)
             if "error:" in (found := _read(file)):
                 return found
         return said + f"baechi-run: error: rank 0 has ended with {self._processes[0].wait()}\n"

@@ -15,6 +15,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from baechi.replicas.arguments import StoreError
+from baechi.replicas.remote import hears, limit_sends
+
+# Each end says that it lives so often, in seconds, and is lost where it does not for longer than
+# its ranks' patience, which is taken to be this at least.
+_EVERY, _LEAST = 1.0, 5.0
 
 Future = concurrent.futures.Future
 
@@ -76,15 +81,28 @@ class Member:
 class Other(Member):
     """A rank that has a connection to rank 0."""
 
-    def __init__(self, rank: int, connection: Connection, fails: Callable[[StoreError], None]):
+    def __init__(
+        self,
+        rank: int,
+        connection: Connection,
+        fails: Callable[[StoreError], None],
+        patience: float,
+    ):
         super().__init__(rank, fails)
-        self._connection, self._sends = connection, threading.Lock()
+        self._connection, self._sends, self._patience = connection, threading.Lock(), patience
+        limit_sends(connection, patience)
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
+        self._ended = threading.Event()
+        threading.Thread(
+            target=_live, args=(self._ended, lambda: self._send(("lives",))), daemon=True
+        ).start()
 
     def close(self) -> None:
         self._send(("leaves",))
-        self._thread.join()
+        # A rank 0 that is stopped does not answer.
+        self._thread.join(None if self._patience == float("inf") else _silence(self._patience))
+        self._ended.set()
         self._connection.close()
 
     def _send(self, message: tuple[Any, ...]) -> None:
@@ -93,8 +111,11 @@ class Other(Member):
 
     def _listen(self) -> None:
         try:
-            while (message := self._connection.recv())[0] != "leaves":
-                self.hear(message)
+            while (message := _heard(self._connection, self._patience, 0))[0] != "leaves":
+                if message[0] != "lives":
+                    self.hear(message)
+        except _SilenceError as error:
+            self.hear(("failed", str(error)))
         except (OSError, EOFError):
             self.hear(("failed", "rank 0 has ended, and with it the store: look at what it says"))
         except Exception as error:  # whatever its classes raise here
@@ -105,10 +126,14 @@ class First(Member):
     """Rank 0: brings together what all say. names: what is lost with a rank."""
 
     def __init__(
-        self, ranks: int, names: Callable[[int], str], fails: Callable[[StoreError], None]
+        self,
+        ranks: int,
+        names: Callable[[int], str],
+        fails: Callable[[StoreError], None],
+        patience: float,
     ):
         super().__init__(0, fails)
-        self._ranks, self._names = ranks, names
+        self._ranks, self._names, self._patience = ranks, names, patience
         self._connections: dict[int, Connection] = {}
         self._things: dict[int, dict[int, tuple[str, Any]]] = {}
         self._changes = threading.Lock()
@@ -125,17 +150,29 @@ class First(Member):
 
     def serve(self, rank: int, connection: Connection) -> None:
         """Another rank, until it leaves."""
+        limit_sends(connection, self._patience)
         with self._changes:
             self._connections[rank] = connection
             if len(self._connections) == self._ranks - 1:
                 self._all.set()
             if self._why is not None:
                 connection.send(("failed", self._why))
+        ended = threading.Event()
+
+        def say_it() -> None:
+            with self._changes, contextlib.suppress(OSError):  # who is gone is told by its own
+                connection.send(("lives",))
+
+        threading.Thread(target=_live, args=(ended, say_it), daemon=True).start()
         try:
-            while (message := connection.recv())[0] != "leaves":
-                self._take(rank, message)
+            while (message := _heard(connection, self._patience, rank))[0] != "leaves":
+                if message[0] != "lives":
+                    self._take(rank, message)
+            ended.set()
             with self._changes:
                 connection.send(("leaves",))
+        except _SilenceError as error:
+            self._take(rank, ("fails", str(error)))
         except (OSError, EOFError):
             self._take(
                 rank,
@@ -143,6 +180,8 @@ class First(Member):
             )
         except Exception as error:  # whatever its classes raise here
             self._take(rank, ("fails", _unreadable(rank, error)))
+        finally:
+            ended.set()
 
     def missing(self) -> list[int]:
         """Ranks that have not said the next thing that somebody has said."""
@@ -194,6 +233,29 @@ class First(Member):
                 with contextlib.suppress(OSError):  # who is gone is told by its own thread
                     connection.send_bytes(sent)
         self.hear(message)
+
+
+class _SilenceError(Exception):
+    """A process that does not even say that it lives."""
+
+
+def _silence(patience: float) -> float:
+    return max(patience, _LEAST)
+
+
+def _heard(connection: Connection, patience: float, rank: int) -> Any:
+    silence = _silence(patience)
+    if not hears(connection, silence):
+        raise _SilenceError(
+            f"rank {rank} has said nothing for {silence:g} s: its process was stopped, or cannot "
+            "be reached"
+        )
+    return connection.recv()
+
+
+def _live(ended: threading.Event, say: Callable[[], None]) -> None:
+    while not ended.wait(_EVERY):
+        say()
 
 
 def _unreadable(rank: int, error: Exception) -> str:

@@ -11,9 +11,10 @@ import dataclasses
 import functools
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class NotServed(StoreError):
 class _Worker:
     connection: Connection
     cache: Cache | None = None  # None: its rows are with the store
+    patience: float = 60.0  # seconds for an answer
 
 
 class RemoteStore:
@@ -102,8 +104,10 @@ class RemoteStore:
         connection = connect(self._address, self._key)
         own = _Worker(connection)
         try:
-            told = self._answer(connection, worker)
+            told = self._answer(own, worker)
             self.tables = told["tables"]
+            # The store itself waits for others that long, and says so.
+            own.patience = max(told["patience"], 10.0) + 10.0
             self._workers[worker] = own
             if told["cache"] is not None:
                 ask = functools.partial(self._ask, worker)
@@ -122,11 +126,18 @@ class RemoteStore:
         return self._workers[worker]
 
     def _ask(self, worker: int, name: str, *arguments: Any) -> Any:
-        return self._answer(self._of(worker).connection, (name, arguments))
+        return self._answer(self._of(worker), (name, arguments))
 
-    def _answer(self, connection: Connection, asked: Any) -> Any:
+    def _answer(self, own: _Worker, asked: Any) -> Any:
+        connection = own.connection
         try:
             connection.send(asked)
+            if not hears(connection, own.patience):
+                connection.close()  # what comes later would answer something else
+                raise StoreError(
+                    f"the process that has the store at {text(self._address)} has said nothing "
+                    f"for {own.patience:g} s: it was stopped, or cannot be reached"
+                )
             said, made = connection.recv()
         except (OSError, EOFError) as error:
             raise StoreError(
@@ -140,19 +151,48 @@ class RemoteStore:
 
 def connect(address: Address, key: bytes) -> Connection:
     """To the server of a store."""
+    connection = None
     try:
-        connection = Client(address, authkey=key)
+        connection = Client(address)
+        if not hears(connection, 60.0):
+            raise EOFError("who listens there says nothing")
+        answer_challenge(connection, key)
+        deliver_challenge(connection, key)
     except AuthenticationError as error:
+        _close(connection)
         raise StoreError(
             f"the store at {text(address)} has another key: give that of its server"
         ) from error
     except (OSError, EOFError) as error:
+        _close(connection)
         raise NotServed(
             f"no store can be reached at {text(address)} ({error}): begin to serve it before, and "
             "give the address that its server has"
         ) from error
     at_once(connection)
     return connection
+
+
+def _close(connection: Connection | None) -> None:
+    if connection is not None:
+        connection.close()
+
+
+def hears(connection: Connection, seconds: float) -> bool:
+    """Whether anything comes in time; infinity: it is waited for."""
+    if seconds == float("inf"):
+        return connection.poll(None)
+    # What came while this process itself was stopped is there.
+    return connection.poll(seconds) or connection.poll(0)
+
+
+def limit_sends(connection: Connection, seconds: float) -> None:
+    """What the other end does not take for so long is an OSError."""
+    if seconds == float("inf"):
+        return
+    limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+    with socket.socket(fileno=os.dup(connection.fileno())) as each:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def at_once(connection: Connection) -> None:

@@ -107,7 +107,8 @@ class StoreServer:
                 return
             lost: str | None = _ENDED
             try:
-                connection.send(("made", {"tables": self._store.tables, "cache": there.told}))
+                told = {"tables": self._store.tables, "cache": there.told}
+                connection.send(("made", told | {"patience": self._store._options.patience}))
                 lost = self._work(worker, there, connection)
             finally:  # also where it goes while it is sent something
                 there.end()

@@ -137,7 +137,7 @@ public:
     return {};
   }
 
-  int32_t lostRank() const override {
+  int32_t endedRank() const override {
     for (size_t i = 0; i < processes.size(); ++i) {
       pollfd look{processes[i], POLLIN, 0};
       // One that does not exist is skipped by the system.
@@ -151,7 +151,17 @@ public:
     for (int &process : processes)
       if (process >= 0)
         ::close(std::exchange(process, -1));
-    MPI_Finalize();
+    // MPI would wait for one that was given up for ever.
+    MPI_Request request;
+    int ended = 0;
+    int code = MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    while (code == MPI_SUCCESS && !ended && !hasGivenUp()) {
+      code = MPI_Test(&request, &ended, MPI_STATUS_IGNORE);
+      if (!ended)
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    if (!hasGivenUp())
+      MPI_Finalize();
   }
 
 private:

@@ -94,7 +94,7 @@ Error NcclFabric::wait(bool idle) {
         return describe(problem);
       if (int32_t gone = ranks.findLost(); gone >= 0) {
         ranks.setLost(gone);
-        return Error(Ranks::describeLost(gone));
+        return Error(ranks.describeLost(gone));
       }
       if (steady_clock::now() > until)
         return Error("NCCL does not connect the GPUs within " +

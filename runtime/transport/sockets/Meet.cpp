@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "transport/sockets/Meet.h"
+#include "core/Attention.h"
 #include "ranks/MachineIdentity.h"
+#include "transport/sockets/Door.h"
 
 #include <poll.h>
 #include <sys/random.h>
@@ -15,104 +17,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::sockets;
 
 namespace {
-
-constexpr char magic[8] = {'b', 'a', 'e', 'c', 'h', 'i', 0, 2};
-
-/// What a rank says of itself when it calls another.
-struct Hello {
-  char magic[8];
-  int32_t rank, size;
-  /// Of the start, as rank 0 has told it; 0 to rank 0.
-  uint64_t start;
-  /// Where it can be called.
-  uint16_t port;
-  char job[128], machine[128];
-};
-
-/// Rank 0's answer: why not, or the start's number; then an Entry a rank.
-struct Answer {
-  char magic[8];
-  uint64_t start;
-  char refusal[240];
-};
-struct Entry {
-  char address[64], machine[128];
-  uint16_t port;
-};
-
-/// Others' processes may send anything: texts end where their field does.
-template <size_t N> std::string textOf(const char (&field)[N]) {
-  return std::string(field, strnlen(field, N));
-}
-template <size_t N> void setText(char (&field)[N], const std::string &text) {
-  std::memset(field, 0, N);
-  text.copy(field, N - 1);
-}
-
-/// Who calls here, one after the other. Callers that say nothing, or something
-/// else, are put down without keeping the others waiting.
-class Door {
-public:
-  explicit Door(int listener) : listener(listener) {}
-
-  struct Caller {
-    Descriptor socket;
-    Hello hello{};
-    size_t heard = 0;
-  };
-
-  /// None when the time is over.
-  Caller next(const Deadline &until) {
-    while (!until.passed()) {
-      std::vector<pollfd> looks{{listener, POLLIN, 0}};
-      for (const Caller &each : callers)
-        looks.push_back({each.socket.get(), POLLIN, 0});
-      ::poll(looks.data(), looks.size(), until.milliseconds());
-      for (size_t i = callers.size(); i-- > 0;) {
-        if (!looks[i + 1].revents)
-          continue;
-        Caller &each = callers[i];
-        ssize_t count = recv(each.socket.get(),
-                             reinterpret_cast<char *>(&each.hello) + each.heard,
-                             sizeof(Hello) - each.heard, 0);
-        if (count < 0 && (errno == EAGAIN || errno == EINTR))
-          continue;
-        each.heard += size_t(std::max<ssize_t>(count, 0));
-        bool ours = std::memcmp(each.hello.magic, magic,
-                                std::min(each.heard, sizeof(magic))) == 0;
-        if (count > 0 && ours && each.heard < sizeof(Hello))
-          continue;
-        Caller done = std::move(each);
-        callers.erase(callers.begin() + ptrdiff_t(i));
-        if (count > 0 && ours)
-          return done;
-      }
-      if (looks[0].revents) {
-        Descriptor socket(
-            accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (socket) {
-          setUp(socket.get());
-          // The one that has said nothing for longest makes room.
-          if (callers.size() >= mostCallers)
-            callers.erase(callers.begin());
-          callers.push_back({std::move(socket)});
-        }
-      }
-    }
-    return {};
-  }
-
-private:
-  static constexpr size_t mostCallers = 64;
-  int listener;
-  std::vector<Caller> callers;
-};
 
 class Meeter {
 public:
@@ -121,6 +32,7 @@ public:
     mesh.connections.resize(size_t(meeting.size));
     mesh.machines.resize(size_t(meeting.size));
     mesh.machines[size_t(meeting.rank)] = machineIdentity();
+    std::memcpy(waiting.magic, magic, sizeof(magic));
   }
 
   Expected<Mesh> run() {
@@ -138,6 +50,13 @@ private:
   }
   std::string seconds() const {
     return std::to_string(int64_t(meeting.seconds)) + " s";
+  }
+  std::string silence() const {
+    return std::to_string(std::lround(meeting.silence)) + " s";
+  }
+  std::string describeSilent(const std::string &who) const {
+    return who + " was lost: it has said nothing for " + silence() +
+           " while ranks met: its process was stopped, or it cannot be reached";
   }
 
   Hello hello(uint64_t start, uint16_t port) const {
@@ -164,17 +83,28 @@ private:
     return true;
   }
 
+  /// What to do where this may be another start's port. Launchers tell jobs
+  /// apart.
+  std::string hint() const {
+    return meeting.job.empty()
+               ? "; if another job uses this port, give each a port of its own "
+                 "(BAECHI_COORDINATOR), and a name (BAECHI_JOB) by which its "
+                 "processes know each other"
+               : "";
+  }
+
   /// Why a caller of rank 0 is none of these processes; "": it is one.
   std::string refusal(const Hello &caller) const {
     std::string who = "rank " + std::to_string(caller.rank);
     if (caller.size != meeting.size)
       return who + " was started as one of " + std::to_string(caller.size) +
-             " processes, rank 0 as one of " + std::to_string(meeting.size);
+             " processes, rank 0 as one of " + std::to_string(meeting.size) +
+             hint();
     if (caller.rank < 1 || caller.rank >= meeting.size)
       return who + " calls rank 0, of " + std::to_string(meeting.size) +
-             " processes: each has a rank of its own, from 0";
+             " processes: each has a rank of its own, from 0" + hint();
     if (mesh.connections[size_t(caller.rank)])
-      return "two processes are " + who;
+      return "two processes are " + who + hint();
     return "";
   }
 
@@ -182,21 +112,26 @@ private:
     std::string why;
     Descriptor listener = listenAt(meeting.host, meeting.port, why);
     if (!listener)
-      return Error("rank 0 cannot wait for the others at " + place() + ": " +
-                   why);
+      return Error(
+          "rank 0 cannot wait for the others at " + place() + ": " + why +
+          (isTaken(why) ? ": another program has this port" + hint() : ""));
     Door door(listener.get());
     std::vector<Entry> entries(size_t(meeting.size));
     for (int32_t missing = meeting.size - 1; missing > 0;) {
       Door::Caller caller = door.next(Deadline(0.2));
+      sayWaiting();
       if (std::string gone = goneRank(); !gone.empty()) {
         gone += " has ended while rank 0 at " + place() + " waited for " +
                 missingRanks();
         refuseAll(gone, nullptr);
         return Error(gone);
       }
-      if (!caller.socket && until.passed())
-        return Error("rank 0 waited " + seconds() + " at " + place() + " for " +
-                     missingRanks());
+      if (!caller.socket && until.passed()) {
+        std::string late = "rank 0 waited " + seconds() + " at " + place() +
+                           " for " + missingRanks();
+        refuseAll(late, nullptr);
+        return Error(late);
+      }
       if (!caller.socket || isOfAnotherJob(caller))
         continue;
       if (std::string no = refusal(caller.hello); !no.empty()) {
@@ -208,6 +143,8 @@ private:
       setText(entries[rank].machine, mesh.machines[rank]);
       setText(entries[rank].address, peerAddress(caller.socket.get()));
       entries[rank].port = caller.hello.port;
+      (void)writeAll(caller.socket.get(), &waiting, sizeof(waiting),
+                     Deadline(1));
       mesh.connections[rank] = std::move(caller.socket);
       --missing;
     }
@@ -224,6 +161,44 @@ private:
         return Error("rank " + std::to_string(rank) +
                      " has ended before all ranks were there");
     }
+    return awaitCalls(answer);
+  }
+
+  /// Rank 0: until each other has called those of lower rank, which waits for
+  /// nobody: who does not is the one that is stopped.
+  Error awaitCalls(const Answer &go) {
+    std::vector<bool> hasCalled(size_t(meeting.size));
+    Attention silent;
+    for (int32_t missing = 1; missing < meeting.size;) {
+      pollfd look{mesh.connections[size_t(missing)].get(), POLLIN, 0};
+      ::poll(&look, 1, int(tick.count()));
+      std::string no;
+      for (int32_t rank = 1; rank < meeting.size && no.empty(); ++rank) {
+        char said = 0;
+        ssize_t count =
+            hasCalled[size_t(rank)]
+                ? 1
+                : recv(mesh.connections[size_t(rank)].get(), &said, 1, 0);
+        if (count > 0)
+          hasCalled[size_t(rank)] = true;
+        else if (count == 0 || (errno != EAGAIN && errno != EINTR))
+          no = "rank " + std::to_string(rank) + " has ended while ranks met";
+      }
+      while (missing < meeting.size && hasCalled[size_t(missing)])
+        ++missing;
+      silent.look();
+      sayWaiting();
+      if (meeting.silence > 0 && silent.exceeds(meeting.silence) &&
+          missing < meeting.size)
+        no = describeSilent("rank " + std::to_string(missing));
+      if (!no.empty()) {
+        refuseAll(no, nullptr);
+        return Error(no);
+      }
+    }
+    for (int32_t rank = 1; rank < meeting.size; ++rank)
+      (void)writeAll(mesh.connections[size_t(rank)].get(), &go, sizeof(go),
+                     Deadline(1));
     return Error();
   }
 
@@ -246,6 +221,21 @@ private:
         return "rank " + std::to_string(rank);
     }
     return "";
+  }
+
+  static bool isTaken(const std::string &why) {
+    return why == std::strerror(EADDRINUSE);
+  }
+
+  /// To those that are there, every second.
+  void sayWaiting() {
+    if (!nextWord.passed())
+      return;
+    nextWord = Deadline(1);
+    for (const Descriptor &each : mesh.connections)
+      if (each)
+        (void)::send(each.get(), &waiting, sizeof(waiting),
+                     MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   static void refuse(int socket, const std::string &why) {
@@ -272,30 +262,96 @@ private:
     Descriptor first = call(meeting.host, meeting.port, until, why);
     if (!first)
       return Error("rank 0 is not to be reached at " + place() + " within " +
-                   seconds() + ": " + why);
+                   seconds() + ": " + why +
+                   (why == std::strerror(ECONNREFUSED)
+                        ? ": nobody listens there; rank 0 was not started, or "
+                          "has ended before, and says why"
+                        : ""));
     Answer answer{};
     std::vector<Entry> entries(size_t(meeting.size));
     Hello mine = hello(0, portOf(listener.get()));
-    if (!writeAll(first.get(), &mine, sizeof(mine), until) ||
-        !readAll(first.get(), &answer, sizeof(answer), until) ||
-        std::memcmp(answer.magic, magic, sizeof(magic)) != 0)
-      return Error(until.passed()
-                       ? "who listens at " + place() + " is no rank 0, or it " +
-                             "did not find all ranks within " + seconds()
-                       : "who answers at " + place() +
-                             " is no rank 0 of this version, or has ended");
+    (void)writeAll(first.get(), &mine, sizeof(mine), Deadline(1));
+    if (Error error = hearAnswer(first.get(), answer, /*isRank0=*/false))
+      return error;
     if (std::string no = textOf(answer.refusal); !no.empty())
       return Error(no);
-    if (!readAll(first.get(), entries.data(), entries.size() * sizeof(Entry),
-                 until))
-      return Error("rank 0 at " + place() + " has ended");
+    if (hear(first.get(), entries.data(), entries.size() * sizeof(Entry)) !=
+        Heard::All)
+      return Error("rank 0 at " + place() + " has ended, or is stopped");
     mesh.connections[0] = std::move(first);
     for (int32_t rank = 0; rank < meeting.size; ++rank)
       mesh.machines[size_t(rank)] = textOf(entries[size_t(rank)].machine);
     for (int32_t rank = 1; rank < meeting.rank; ++rank)
       if (Error error = callRank(rank, entries[size_t(rank)], answer.start))
         return error;
+    // Calls wait at the listener, if need be.
+    (void)writeAll(mesh.connections[0].get(), "c", 1, Deadline(1));
+    if (Error error = hearAnswer(mesh.connections[0].get(), answer,
+                                 /*isRank0=*/true))
+      return error;
+    if (std::string no = textOf(answer.refusal); !no.empty())
+      return Error(no);
     return answerRanks(listener.get(), answer.start);
+  }
+
+  enum class Heard : uint8_t { All, Part, Closed, Silence, Late };
+
+  /// What rank 0 says. A look counts for little where this process itself was
+  /// stopped.
+  Heard hear(int socket, void *data, size_t bytes) const {
+    Attention silent;
+    for (size_t done = 0; done < bytes;) {
+      pollfd look{socket, POLLIN, 0};
+      ::poll(&look, 1, int(tick.count()));
+      ssize_t count =
+          recv(socket, static_cast<char *>(data) + done, bytes - done, 0);
+      if (count > 0) {
+        done += size_t(count);
+        silent.restart();
+        continue;
+      }
+      if (count == 0 || (errno != EAGAIN && errno != EINTR))
+        return Heard::Closed;
+      silent.look();
+      if (meeting.silence > 0 && silent.exceeds(meeting.silence))
+        return done > 0 ? Heard::Part : Heard::Silence;
+      // Rank 0 tells who is missing, a moment before.
+      if (until.passed() && silent.exceeds(2))
+        return Heard::Late;
+    }
+    return Heard::All;
+  }
+
+  /// Until rank 0 has found all, or knows why it will not.
+  Error hearAnswer(int socket, Answer &answer, bool isRank0) const {
+    for (;; isRank0 = true) {
+      Heard heard = hear(socket, &answer, sizeof(answer.magic));
+      bool isOurs = std::memcmp(answer.magic, magic, sizeof(magic)) == 0;
+      if ((heard == Heard::All && !isOurs) || heard == Heard::Part)
+        return Error("who answers at " + place() +
+                     " is no rank 0 of this version, but another program" +
+                     hint());
+      if (heard == Heard::All)
+        heard = hear(socket, &answer.start, sizeof(answer) - sizeof(magic));
+      if (heard == Heard::All && (answer.start || answer.refusal[0]))
+        return Error();
+      if (heard == Heard::All)
+        continue;
+      if (heard == Heard::Closed)
+        return Error(isRank0 ? "rank 0 at " + place() + " has ended"
+                             : "who listens at " + place() +
+                                   " hangs up when it is called: another "
+                                   "program, or rank 0 has ended" +
+                                   hint());
+      if (heard == Heard::Late)
+        return Error("rank 0 at " + place() +
+                     " did not find all ranks within " + seconds());
+      return Error(isRank0 ? describeSilent("rank 0 at " + place())
+                           : "who listens at " + place() +
+                                 " says nothing for " + silence() +
+                                 ": another program, or rank 0 was stopped" +
+                                 hint());
+    }
   }
 
   Error callRank(int32_t rank, const Entry &entry, uint64_t start) {
@@ -303,7 +359,9 @@ private:
     std::string host = textOf(entry.address), why;
     if (isLoopback(host) && textOf(entry.machine) != machineIdentity())
       host = meeting.host;
-    Descriptor socket = call(host, entry.port, until, why);
+    // It listens already.
+    Deadline soon(meeting.silence > 0 ? meeting.silence : meeting.seconds);
+    Descriptor socket = call(host, entry.port, soon, why);
     Hello mine = hello(start, 0);
     if (!socket || !writeAll(socket.get(), &mine, sizeof(mine), until))
       return Error("rank " + std::to_string(meeting.rank) +
@@ -333,6 +391,8 @@ private:
 
   const Meeting &meeting;
   const Deadline until;
+  Deadline nextWord{1};
+  Answer waiting{}; ///< what rank 0 says while it does
   Mesh mesh;
 };
 

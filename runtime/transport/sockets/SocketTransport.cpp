@@ -117,7 +117,7 @@ public:
     return {};
   }
 
-  int32_t lostRank() const override {
+  int32_t endedRank() const override {
     for (size_t rank = 0; rank < connections.size(); ++rank)
       if (connections[rank].isLost())
         return int32_t(rank);
@@ -130,7 +130,7 @@ public:
     // The others may still have to come to their own end.
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::ranges::any_of(connections, &Connection::isOpen) &&
-           std::chrono::steady_clock::now() < end) {
+           !hasGivenUp() && std::chrono::steady_clock::now() < end) {
       progress();
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }

@@ -99,7 +99,7 @@ static Descriptor listenOn(int family, Address at, std::string &why) {
     setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   if (socket &&
       bind(socket.get(), reinterpret_cast<sockaddr *>(&at), sizeof(at)) == 0 &&
-      listen(socket.get(), 128) == 0)
+      listen(socket.get(), 4096) == 0)
     return socket;
   why = std::strerror(errno);
   return Descriptor();

@@ -74,6 +74,10 @@ public:
   /// Tells \p module what moving messages of simulated links takes, where they
   /// are simulated and that shares the devices' processors (kCarrierCosts).
   void tellCarrier(mlir::ModuleOp module) const;
+  /// What that takes for a message, without its bytes; 0: nothing is known.
+  int64_t carrierMessageNs() const;
+  /// Measures it, unless the profile has it or, \p isAnew, all the same.
+  llvm::Error measureCarrier(bool isAnew);
 
   /// Annotates the operators of \p compiler's model with costs, measured or
   /// estimated, and chooses its kernels' code.
@@ -95,9 +99,6 @@ public:
   bool isSettled(mlir::ModuleOp module) const;
 
 private:
-  /// The same for who moves the messages of simulated links, where each host
-  /// device has a processor and that thread has none.
-  llvm::Error measureCarrier(bool isAnew);
   llvm::Error measureHost(bool always);
   /// Takes what --step-times says, if it was given; false: it was not.
   llvm::Expected<bool> takeGivenTimes();

@@ -16,6 +16,12 @@
 
 namespace baechi {
 
+/// How many of a machine's devices compute on this computer, and how many of
+/// them in this process; 0: all.
+struct DevicesHere {
+  size_t onComputer = 0, inProcess = 0;
+};
+
 /// From a model to code for a machine.
 struct DriverOptions : CompileOptions {
   std::string model;               ///< file, or what messages call the text
@@ -25,6 +31,7 @@ struct DriverOptions : CompileOptions {
   bool hostCalls = false;          ///< who runs the program computes them
   bool sanitizeCode = false;       ///< for ThreadSanitizer
   bool otherProcesses = false;     ///< run some of the devices
+  DevicesHere devicesHere;         ///< where they do
   bool measuresPeaks = true;       ///< for reports, where the profile has none
   bool measuresLater = false;      ///< steps, by who runs the program
 };

@@ -14,15 +14,19 @@
 #include <memory>
 
 namespace baechi {
+struct DevicesHere;
 namespace runtime {
 class Ranks;
 } // namespace runtime
 
 bool hasDeviceOf(const placement::Machine &machine, llvm::StringRef kind);
 
-/// Whether its devices compute on all \p cores of the machine, so that what
-/// moves messages of simulated links takes one of them away.
-bool takesAllCores(const placement::Machine &machine, size_t cores);
+/// Whether its devices that are \p here compute on all \p cores that this
+/// process may use, so that what moves messages of simulated links takes one of
+/// them away. Other processes of this computer use the same cores, unless there
+/// are fewer than all of their devices: then each has been given its own.
+bool takesAllCores(const placement::Machine &machine, size_t cores,
+                   DevicesHere here);
 
 /// Replaces the links between the host devices of \p machine by what copies
 /// between two of its threads measure, those of its disks by what the file in
