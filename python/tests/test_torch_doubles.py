@@ -152,3 +152,11 @@ def test_checked_distributions_say_how_they_are_not():
     step = support.compile_step(model, None, torch.optim.SGD(model.parameters(), lr=0.1))
     with pytest.raises(Exception, match="validate_args=False"):
         step()
+
+
+def test_averaged_statistics_say_what_to_give():
+    model = nn.Sequential(nn.BatchNorm1d(3, momentum=None), nn.Linear(3, 2))
+    step = support.compile_step(model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(Exception, match="give momentum a number") as raised:
+        step(torch.ones(4, 3), torch.ones(4, 2))
+    assert "validate_args" not in str(raised.value)
