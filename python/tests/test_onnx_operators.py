@@ -67,10 +67,11 @@ net (float[2, 4] x, float[2, 4] y, uint8[6] u, uint8[6] v, int32[3] n, float[3] 
 @needs_tools
 def test_doubles_keep_all_digits():
     text = """
-net (double[8] x) => (double[8] a, double b, double[8] c) {
+net (double[8] x) => (double[8] a, double b, double[8] c, double[8] d) {
   a = Selu(x)
   b = ReduceL2<keepdims = 0>(x)
   c = LpNormalization(x)
+  d = Swish<alpha = 0.5>(x)
 }
 """
     x = np.array([-3, -1.1, -0.5, 0, 0.5, 1, 2, 10.0])
@@ -78,7 +79,9 @@ net (double[8] x) => (double[8] a, double b, double[8] c) {
     right = float(gamma) * np.where(x > 0, x, float(alpha) * np.expm1(x))
     length = np.sqrt((x * x).sum())
     for found, expected in zip(
-        compile(model(22, text))(x), (right, length, x / length), strict=True
+        compile(model(24, text))(x),
+        (right, length, x / length, x / (1 + np.exp(-x / 2))),
+        strict=True,
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-14)
 

@@ -29,6 +29,10 @@ REFUSALS = {
         model(28, "net (uint8[2] x) => (uint8[2] y) { y = Mod(x, x) }"),
         "Mod in 'y/Mod': the operator of opset 28 is not supported: export the model for opset 25",
     ),
+    "older": (
+        model(22, "net (float[2] x) => (float[2] y) { y = Swish(x) }"),
+        "Swish in 'y/Swish': opset 22 has no such operator: export the model for opset 24 or",
+    ),
     "groups": (
         model(
             21,

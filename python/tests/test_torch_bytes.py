@@ -1,7 +1,7 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Unsigned bytes above 127 are what PyTorch takes them for."""
+"""Unsigned bytes above 127, bools and wide integers are what PyTorch takes them for."""
 
 import pytest
 
@@ -90,3 +90,18 @@ def test_inputs_that_are_seen_negated():
     x = torch._neg_view(torch.tensor([1.0, -2.0]))
     assert x.is_neg()
     assert torch.equal(compiled(lambda x: x * 2, x), x * 2)
+
+
+def test_truths_are_zero_and_one():
+    x, wide = torch.tensor([True, False, True, False]), torch.tensor([-1, 0, 0, 2])
+
+    def all_of_them(x):
+        compared = [made for n in (-1, 0, 0.5, True) for made in (x > n, x <= n, x == n, x + n)]
+        with_others = [
+            made for y in (wide, wide.to(torch.int8)) for made in (x > y, y >= x, y == x)
+        ]
+        return [*compared, *with_others, x**2, x.square(), (wide > 0) < -1]
+
+    for found, expected in zip(compiled(all_of_them, x), all_of_them(x), strict=True):
+        assert found.dtype == expected.dtype
+        assert torch.equal(found, expected)

@@ -31,6 +31,7 @@ def transposed(w):
     drawn = torch.bernoulli(p) + torch.bernoulli(p, 0.3) + torch.normal(p) + torch.normal(p, p)
     drawn = drawn + torch.randn_like(p) + torch.empty(3, 8, dtype=DOUBLE).t().normal_()
     drawn = drawn + torch.rand_like(p) + torch.empty(3, 8, dtype=DOUBLE).t().bernoulli_(0.4)
+    drawn = drawn + torch.empty(3, 8).t().bernoulli_(p) + torch.empty(8, 3).bernoulli_(p.float())
     return w * drawn.sum(1) + F.dropout(p, 0.3).sum(1)
 
 
@@ -44,6 +45,8 @@ FUNCTIONS = {
     "number first": lambda w: (0.1 - w) ** 2 + (1e10 + 1 - w) + 0.1 / w + 0.7**w,
     "range": lambda w: w + torch.linspace(0, 0.7, 8, dtype=DOUBLE),
     "powers": lambda w: w + torch.logspace(0, 0.7, 8, dtype=DOUBLE),
+    "large powers": lambda w: torch.cat([(1 + 1e-3 * w) ** p for p in (17, -40, 1000)]),
+    "larger powers": lambda w: (1 - 1e-11 * w) ** (2**33 + 1),
     "grid": lambda w: F.affine_grid(w[:6].view(1, 2, 3), (1, 1, 3, 5), align_corners=False),
     "lgamma": lambda w: torch.lgamma(w - 0.9),
     "adaptive": lambda w: F.adaptive_avg_pool1d(w.view(1, 1, 8) ** 2, 3),
@@ -149,3 +152,11 @@ def test_checked_distributions_say_how_they_are_not():
     step = support.compile_step(model, None, torch.optim.SGD(model.parameters(), lr=0.1))
     with pytest.raises(Exception, match="validate_args=False"):
         step()
+
+
+def test_averaged_statistics_say_what_to_give():
+    model = nn.Sequential(nn.BatchNorm1d(3, momentum=None), nn.Linear(3, 2))
+    step = support.compile_step(model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(Exception, match="give momentum a number") as raised:
+        step(torch.ones(4, 3), torch.ones(4, 2))
+    assert "validate_args" not in str(raised.value)

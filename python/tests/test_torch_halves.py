@@ -15,6 +15,7 @@ SAME = {
     "quotient": lambda x, y: x / 1.7,
     "scalar": lambda x, y: x * torch.tensor(1.7),
     "powers": lambda x, y: torch.cat([x.abs() ** p for p in (2, 3, -2, 0.5, 2.5)]),
+    "rounded exponents": lambda x, y: torch.cat([x.clamp(-1.01, -0.97) ** 257, x.abs() ** 2.005]),
     "sigmoid": lambda x, y: x.sigmoid(),
     "silu": lambda x, y: F.silu(x),
     "softplus": lambda x, y: F.softplus(x),

@@ -21,7 +21,6 @@ from torch_support import F, nn, seeded, torch  # noqa: F401
 from torch.nn.utils import prune
 
 from baechi.importer.common.errors import ImportFailure
-from baechi.torch import values
 
 pytestmark = support.needs_tools
 
@@ -34,6 +33,7 @@ class Config:
 
 CONFIG = Config()
 WEIGHT = [1.0]
+TABLE = [1.0] * 1000
 FACTOR = 1.0
 
 
@@ -51,7 +51,7 @@ class Scaled(nn.Module):
 
 
 def weighted(output, target):
-    return WEIGHT[0] * F.mse_loss(output, target) * FACTOR / CONFIG.temperature
+    return WEIGHT[0] * TABLE[700] * F.mse_loss(output, target) * FACTOR / CONFIG.temperature
 
 
 def closure_of(holder):
@@ -111,6 +111,7 @@ CHANGES = {
     "weights": (replaced_weights, lambda: F.mse_loss),
     "global": (lambda i, *_: set_global(i), lambda: weighted),
     "list": (lambda i, *_: WEIGHT.__setitem__(0, 1.0 - 0.2 * i), lambda: weighted),
+    "large list": (lambda i, *_: TABLE.__setitem__(700, 1.0 - 0.2 * i), lambda: weighted),
     "configuration": (lambda i, *_: setattr(CONFIG, "temperature", 1.0 + i), lambda: weighted),
     "closure": (
         lambda i, _, loss: setattr(loss.__closure__[0].cell_contents, "weight", 1.0 - 0.2 * i),
@@ -123,7 +124,7 @@ CHANGES = {
 @pytest.fixture(autouse=True)
 def restored():
     yield
-    WEIGHT[0], CONFIG.temperature = 1.0, 1.0
+    WEIGHT[0], TABLE[700], CONFIG.temperature = 1.0, 1.0, 1.0
     set_global(0)
 
 
@@ -410,19 +411,11 @@ def test_what_forward_leaves_behind_is_refused(model, loss, message):
     assert kept_by(model) == before
 
 
-def test_frozen_values_compare_as_they_are():
-    def same(a, b):
-        names = frozenset({"temperature"})
-        return values.frozen(a, names) == values.frozen(b, names)
-
-    assert same(float("nan"), float("nan")) and same([1, {"a": 2.0}], [1, {"a": 2.0}])
-    assert not same(0.0, -0.0) and not same(0j, -0j) and same(float("-nan"), float("nan"))
-    assert not same(1, 1.0) and not same(True, 1) and not same((1,), [1])
-    assert same(slice(1, 2), slice(1, 2)) and not same(slice(1, 2), slice(1, 3))
-    config = Config()
-    first = values.frozen(config, frozenset({"temperature"}))
-    config.unread = 7
-    assert values.frozen(config, frozenset({"temperature"})) == first
-    config.temperature = 7.0
-    assert values.frozen(config, frozenset({"temperature"})) != first
-    hash(values.frozen([slice(1), {"a": {1, 2}}, config, object()], frozenset()))
+def test_too_many_objects_are_refused():
+    model = Scaled()
+    model.kinds = {"relu": True, "others": [object() for _ in range(100_001)]}
+    step = support.compile_step(
+        model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1), machine="host:1"
+    )
+    with pytest.raises(ImportFailure, match=r"reads 'model\.kinds', which holds more than 100,000"):
+        step(torch.randn(5, 4), torch.randn(5, 3))

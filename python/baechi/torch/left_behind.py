@@ -29,7 +29,7 @@ from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.names import user_line
 from baechi.torch.gradients import Elsewhere
 from baechi.torch.surroundings import OWN, Objects, Snapshot, difference
-from baechi.torch.values import PLAIN, has_settings, own_attributes, settings
+from baechi.torch.values import PLAIN, Digest, has_settings, own_attributes, settings
 
 Owner = torch.nn.Module | type
 
@@ -245,6 +245,8 @@ def _is_plain(value: Any) -> bool:
 
 def _numbers(value: Any) -> list[str]:
     """The numbers within a container, in any order of a set's."""
+    if isinstance(value, Digest):
+        return [repr(value)]
     if not isinstance(value, tuple | frozenset):
         return []
     if len(value) == 2 and value[0] in _NUMBERS:

@@ -15,18 +15,21 @@ import functools
 import inspect
 import operator
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
+from baechi.importer.common.errors import ImportFailure
 from baechi.torch.values import (
     CONTAINERS,
     DEEPEST,
-    MOST_ELEMENTS,
     PLAIN,
+    Parts,
+    TooManyParts,
     frozen,
     has_settings,
+    in_bulk,
     is_users,
     own_attributes,
     settings,
@@ -156,8 +159,14 @@ class _Looking:
             return
         key = id(value), names
         if (known := self._known.get(key)) is None:
-            all_names = self._with_methods(path, value, names)
-            known = value, all_names, frozen(value, all_names)
+            try:
+                all_names = self._with_methods(path, value, names)
+                known = value, all_names, frozen(value, all_names)
+            except TooManyParts as error:
+                raise ImportFailure(
+                    f"forward or the loss reads '{path}', which {error}, too many to look for "
+                    "changes before every call: give what it needs to the step as an argument"
+                ) from None
             if self._depth == 0:  # else methods may name more
                 self._known[key] = known
         self.objects[path] = value, known[1]
@@ -350,20 +359,20 @@ def _methods(owner: type | None, name: str, by_super: bool = False) -> Iterator[
             return
 
 
-def _kinds(value: Any, names: frozenset[str], depth: int = 0) -> set[type]:
+def _kinds(
+    value: Any, names: frozenset[str], depth: int = 0, parts: Parts | None = None
+) -> set[type]:
     """The users' classes of an object and of those in it, as far as `frozen` looks."""
     kinds: set[type] = set()
     if isinstance(value, PLAIN) or depth >= DEEPEST:
         return kinds
-    parts: Iterable[Any] = ()
-    if isinstance(value, Mapping) and len(value) <= MOST_ELEMENTS:
-        parts = value.values()
-    elif isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS:
-        parts = value
+    parts, held = parts or Parts(), []
+    if isinstance(value, (Mapping, *CONTAINERS)):
+        held = [] if in_bulk(value) else parts.of(value)
     elif has_settings(value) and is_users(type(value)):
         kinds.add(type(value))
-        parts = (part for name, part in settings(value).items() if name in names)
-    return kinds.union(*(_kinds(part, names, depth + 1) for part in parts))
+        held = [part for name, part in settings(value).items() if name in names]
+    return kinds.union(*(_kinds(part, names, depth + 1, parts) for part in held))
 
 
 @functools.cache

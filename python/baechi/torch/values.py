@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import enum
 import functools
+import hashlib
+import marshal
 import math
 import sys
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,15 +27,74 @@ PLAIN = (
     bool, int, float, complex, str, bytes, type(None), enum.Enum, range,
     torch.dtype, torch.device, torch.Size,
 )  # fmt: skip
-MOST_ELEMENTS = 256  # of a container; larger ones are data, and count by their identity
 DEEPEST = 8  # container or object within another
 CONTAINERS = (list, tuple, collections.deque, set, frozenset)
+_FEW = 256  # elements that are kept; of larger containers and arrays a digest is
+_MOST_PARTS = 100_000  # that are looked at one by one, within one value
+# What is written as bytes all at once. Of others equal values have several forms.
+_IN_BULK = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_BY_VALUE = 2  # the version of marshal's format that knows no object a second time
 _PACKAGES = ("site-packages", "dist-packages")
 
 
-def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]:
+class TooManyParts(Exception):
+    """A value has more parts than can be looked at before every call."""
+
+
+class Parts:
+    """What containers hold, as long as that can be looked at."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def of(self, value: Mapping | Sequence | Set) -> list[Any]:
+        """The elements; of a mapping keys and values in turn."""
+        self._count += len(value)
+        if self._count > _MOST_PARTS:
+            raise TooManyParts(f"holds more than {_MOST_PARTS:,} objects")
+        if isinstance(value, Mapping):
+            return [x for pair in value.items() for x in pair]
+        return list(value)
+
+
+class Digest:
+    """Stands for many values, and compares as they do."""
+
+    def __init__(self, content: Any):
+        self._content = hashlib.blake2b(content).digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digest) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    def __repr__(self) -> str:
+        return self._content.hex()
+
+
+def in_bulk(value: Any) -> bool:
+    """Whether a container is large, and of numbers and strings alone, and lists of them."""
+    if len(value) <= _FEW:
+        return False
+    parts = chain(value.keys(), value.values()) if isinstance(value, Mapping) else value
+    for _ in range(DEEPEST):
+        parts = list(parts)
+        kinds = set(map(type, parts))
+        if kinds <= _IN_BULK:
+            return True
+        if not kinds <= _IN_BULK | {list, tuple}:
+            return False
+        parts = chain.from_iterable(x for x in parts if type(x) in (list, tuple))
+    return False
+
+
+def frozen(
+    value: Any, names: frozenset[str], depth: int = 0, parts: Parts | None = None
+) -> tuple[Any, Any]:
     """(kind, content), which compare as the values do; what is not plain, by identity.
     Of a user's object, such as a configuration, the attributes that code `names`."""
+    parts = parts or Parts()
     # Those that equal others, or not even themselves.
     if isinstance(value, float) and (math.isnan(value) or str(value) == "-0.0"):
         return type(value), str(value)
@@ -45,24 +108,36 @@ def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]
         return object, FakeTensor
     if type(value) is functools.partial:
         value = [value.func, value.args, value.keywords]
-    if isinstance(value, np.ndarray) and value.size <= MOST_ELEMENTS:
-        return np.ndarray, (value.dtype.str, value.shape, value.tobytes())
-    if isinstance(value, bytearray) and len(value) <= MOST_ELEMENTS:
-        return bytearray, bytes(value)
-    if isinstance(value, np.generic):
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        few = value.size <= _FEW
+        content = value.tobytes() if few else Digest(np.ascontiguousarray(value).view(np.uint8))
+        return np.ndarray, (value.dtype.str, value.shape, content)
+    if isinstance(value, bytearray | array.array):
+        return type(value), (getattr(value, "typecode", "B"), Digest(value))
+    if isinstance(value, np.generic) and not isinstance(value, np.object_):
         return type(value), value.tobytes()
     if depth < DEEPEST:
-        within = functools.partial(frozen, names=names, depth=depth + 1)
-        if isinstance(value, Mapping) and len(value) <= MOST_ELEMENTS:
-            return type(value), tuple((within(k), within(v)) for k, v in value.items())
-        if isinstance(value, set | frozenset) and len(value) <= MOST_ELEMENTS:
-            return type(value), frozenset(within(x) for x in value)
-        if isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS:
-            return type(value), tuple(within(x) for x in value)
+        within = functools.partial(frozen, names=names, depth=depth + 1, parts=parts)
+        if isinstance(value, (Mapping, *CONTAINERS)):
+            return type(value), _held(value, within, parts)
+        if isinstance(value, np.ndarray):
+            return np.ndarray, (value.shape, *map(within, parts.of(value.ravel())))
         if has_settings(value):
             read = [(name, within(x)) for name, x in settings(value).items() if name in names]
             return type(value), (_Same(value), *read)
     return object, _Same(value)
+
+
+def _held(value: Mapping | Sequence | Set, within: Callable[[Any], Any], parts: Parts) -> Hashable:
+    if in_bulk(value):
+        whole: Any = list(value)
+        if isinstance(value, Mapping):
+            whole = [whole, list(value.values())]
+        elif isinstance(value, Set):
+            whole = frozenset(value)  # is written in an order of its own
+        return Digest(marshal.dumps(whole, _BY_VALUE))
+    held = map(within, parts.of(value))
+    return frozenset(held) if isinstance(value, Set) else tuple(held)
 
 
 class _Same:

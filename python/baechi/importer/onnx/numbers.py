@@ -161,6 +161,12 @@ def _selu(node: onnx.NodeProto, build: Builder) -> None:
     build.again(node.input, node.output, **(given | attributes(node)))
 
 
+def _swish(node: onnx.NodeProto, build: Builder) -> None:
+    (x,) = node.input
+    scaled = build.add("Mul", x, build.number(attributes(node).get("alpha", 1.0)))
+    build.add("Mul", x, build.add("Sigmoid", scaled), output=node.output[0])
+
+
 def _lp_normalization(node: onnx.NodeProto, build: Builder) -> None:
     """Zeros stay zeros."""
     options = attributes(node)
@@ -229,4 +235,5 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _reduction),
     "Selu": _selu,
     "Sign": _sign,
+    "Swish": _swish,
 }

@@ -55,10 +55,12 @@ def expand(model: onnx.ModelProto, file: str, unsettled: Collection[str] = ()) -
     refused = []
     for node in nodes:
         own = node.domain in ("", "ai.onnx")
-        if not own or node.op_type not in _EXPANSIONS and opset <= _NEWEST:
-            graph.node.append(node)
-            continue
         try:
+            if own:
+                _look_for_first(node, opset)
+            if not own or node.op_type not in _EXPANSIONS and opset <= _NEWEST:
+                graph.node.append(node)
+                continue
             _look_for_later(node, opset)
             build = Builder(graph, node, opset, types, shapes, constants)
             _EXPANSIONS.get(node.op_type, _as_it_is)(node, build)
@@ -67,6 +69,17 @@ def expand(model: onnx.ModelProto, file: str, unsettled: Collection[str] = ()) -
             name = node.name or f"{result}/{node.op_type}"
             refused.append(Unsupported(node.op_type, name.lstrip("/"), file, str(error)))
     return refused
+
+
+def _look_for_first(node: onnx.NodeProto, opset: int) -> None:
+    if onnx.defs.has(node.op_type, opset):
+        return
+    newer = range(opset + 1, onnx.defs.onnx_opset_version() + 1)
+    first = next((each for each in newer if onnx.defs.has(node.op_type, each)), None)
+    if first is not None:
+        raise Refused(
+            f"opset {opset} has no such operator: export the model for opset {first} or a newer one"
+        )
 
 
 def _look_for_later(node: onnx.NodeProto, opset: int) -> None:

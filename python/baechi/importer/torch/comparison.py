@@ -4,7 +4,8 @@
 """Comparisons that torch-mlir takes for others.
 
 It compares with numbers as doubles or long integers that PyTorch rounds to the tensor's type, or
-wraps (`bytes > -1` compares with 255), rounds one of two kinds of halves to the other, where
+wraps (`bytes > -1` compares with 255), has bools for numbers of the other's type, of which true
+is -1 (`mask > -1`), or adds them as bits, rounds one of two kinds of halves to the other, where
 PyTorch compares single-precision numbers, takes it that elements equal themselves (`x == x`,
 `isnan`), which NaN does not, and that what a constant is compared with is its bits.
 """
@@ -33,13 +34,18 @@ def mend_comparisons(graph: torch.fx.Graph) -> None:
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
+        if node.target is aten.add.Tensor:
+            _add_truths(graph, node)
+            continue
         if node.target in _OF_TENSORS:
+            _widen_bools(graph, node)
             _round_number(node)
             if _is_constant(node.args[0]):
                 _compare_tensors(graph, node)
             continue
         if node.target in _OF_TWO:
             _promote_halves(graph, node)
+            _widen_bools(graph, node)
         if node.target in _EQUALITIES and _is_same(*node.args):
             _compare_with_infinity(graph, node)
 
@@ -59,14 +65,39 @@ def _promote_halves(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     values = [each.meta["val"] for each in node.args if isinstance(each, torch.fx.Node)]
     if {value.dtype for value in values} != {torch.float16, torch.bfloat16}:
         return
-    kind = torch.result_type(*values)
-    for position, value in enumerate(values):
+    for position in range(len(values)):
+        _convert(graph, node, position, torch.result_type(*values))
+
+
+def _widen_bools(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    given = [x.meta["val"] if isinstance(x, torch.fx.Node) else x for x in node.args[:2]]
+    kind = torch.result_type(*given)
+    for position, value in enumerate(given):
+        if isinstance(value, torch.Tensor) and torch.bool == value.dtype != kind:
+            _convert(graph, node, position, kind)
+
+
+def _convert(graph: torch.fx.Graph, node: torch.fx.Node, position: int, kind: torch.dtype) -> None:
+    value = node.args[position]
+    with graph.inserting_before(node):
+        wide = graph.call_function(aten._to_copy.default, (value,), {"dtype": kind})
+    wide.meta = {**node.meta, "val": value.meta["val"].to(kind), "tensor_meta": None}
+    node.update_arg(position, wide)
+
+
+def _add_truths(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    """Of a number that is true or false; two tensors are right."""
+    tensor, number = node.args[:2]
+    if node.meta["val"].dtype != torch.bool or isinstance(number, torch.fx.Node):
+        return
+    found = tensor
+    if number:  # all are true
         with graph.inserting_before(node):
-            wide = graph.call_function(
-                aten._to_copy.default, (node.args[position],), {"dtype": kind}
-            )
-        wide.meta = {**node.meta, "val": value.to(kind), "tensor_meta": None}
-        node.update_arg(position, wide)
+            rest = graph.call_function(aten.logical_not.default, (tensor,))
+            found = graph.call_function(aten.logical_or.default, (tensor, rest))
+        rest.meta, found.meta = dict(node.meta), dict(node.meta)
+    node.replace_all_uses_with(found)
+    graph.erase_node(node)
 
 
 def _compare_tensors(graph: torch.fx.Graph, node: torch.fx.Node) -> None:

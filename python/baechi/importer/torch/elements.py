@@ -12,6 +12,8 @@ import math
 
 import torch
 
+from baechi.importer.torch.layout import dense_order, inverse
+
 aten = torch.ops.aten
 
 
@@ -37,7 +39,7 @@ def index_put(x, indices, values, accumulate=False):
         values = values.movedim(moved, list(range(len(shape))))
     order = [*own, *rest]
     found = x.permute(order).index_put(given, values, accumulate)
-    return found.permute(_inverse(order))
+    return found.permute(inverse(order))
 
 
 def _put_at_mask(x, mask, values, accumulate):
@@ -89,44 +91,27 @@ def diagonal_scatter(x, source, offset=0, dim1=0, dim2=1):
 
 def as_strided(x, size, stride, storage_offset=None):
     """Where it is of all elements: those of x as they lie in memory, with other dimensions."""
-    order = _memory_order(size, stride)
+    order = dense_order(size, stride)
     flat = _as_in_memory(x)
     if storage_offset or order is None or flat is None or flat.numel() != math.prod(size):
         return _strided_elements(x, size, stride, storage_offset or 0)
-    return flat.reshape([size[d] for d in order]).permute(_inverse(order))
+    return flat.reshape([size[d] for d in order]).permute(inverse(order))
 
 
 def as_strided_scatter(x, src, size, stride, storage_offset=None):
     """The reverse."""
-    order, own = _memory_order(size, stride), _memory_order(x.shape, x.stride())
+    order, own = dense_order(size, stride), dense_order(x.shape, x.stride())
     if storage_offset or order is None or own is None or x.numel() != math.prod(size):
         if not x.is_contiguous():
             return NotImplemented
         return _put(x, _strided(size, stride, storage_offset or 0), src)
     flat = src.permute(order).reshape(-1)
-    return flat.reshape([x.shape[d] for d in own]).permute(_inverse(own))
+    return flat.reshape([x.shape[d] for d in own]).permute(inverse(own))
 
 
 def _as_in_memory(x):
-    order = _memory_order(x.shape, x.stride())
+    order = dense_order(x.shape, x.stride())
     return None if order is None else x.permute(order).reshape(-1)
-
-
-def _memory_order(size, stride) -> list[int] | None:
-    """The dimensions from the outermost in memory to the innermost; None where
-    elements lie apart or upon each other."""
-    # Of one element: anywhere.
-    order = sorted(range(len(size)), key=lambda d: (size[d] > 1, -stride[d]))
-    inner = 1
-    for d in reversed(order):
-        if size[d] > 1 and stride[d] != inner:
-            return None
-        inner *= size[d]
-    return order
-
-
-def _inverse(order: list[int]) -> list[int]:
-    return [order.index(d) for d in range(len(order))]
 
 
 def _strided_elements(x, size, stride, first):

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import indexing
+from baechi.importer.torch.layout import inverse, memory_order
 
 # The logarithm of nothing, of which sums and differences are still numbers.
 _NOTHING = -1e30
@@ -215,9 +216,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
     transforms."""
     if not training or inplace or not 0 < p < 1:
         return NotImplemented
-    order, back = _memory_order(input)
+    order = memory_order(input.shape, input.stride())
     drawn = torch.empty([input.shape[d] for d in order], dtype=input.dtype)
-    kept = torch.ops.aten.bernoulli.p(drawn, 1 - p).permute(back)
+    kept = torch.ops.aten.bernoulli.p(drawn, 1 - p).permute(inverse(order))
     return input * (kept / (1 - p))
 
 
@@ -230,17 +231,21 @@ def random_(x, *bounds, generator=None, **named):
             "Tensor.random_ without an upper bound draws from all that its type holds: give "
             "random_(low, high)"
         )
-    order, back = _memory_order(x)
+    order = memory_order(x.shape, x.stride())
     sizes = [x.shape[d] for d in order]
     options = {} if generator is None else {"generator": generator}
     drawn = torch.randint(low, high, sizes, dtype=x.dtype, **options)
-    return x.copy_(drawn.permute(back))
+    return x.copy_(drawn.permute(inverse(order)))
 
 
-def _memory_order(x):
-    """Dimensions by their strides, largest first, and what puts them back."""
-    order = sorted(range(x.dim()), key=lambda d: -x.stride(d))
-    return order, [order.index(d) for d in range(x.dim())]
+def bernoulli_(x, p=0.5, *, generator=None):
+    """With a tensor of probabilities: of doubles by doubles, of all else by singles."""
+    if not isinstance(p, torch.Tensor) or not p.is_floating_point() or generator is not None:
+        return NotImplemented
+    order = memory_order(x.shape, x.stride())
+    kind = torch.float64 if p.dtype == torch.float64 else torch.float32
+    drawn = torch.rand([x.shape[d] for d in order], dtype=kind)
+    return x.copy_(drawn.permute(inverse(order)) < p)
 
 
 _SHORT = torch.float16, torch.bfloat16
@@ -270,6 +275,7 @@ def _reduced(loss, reduction):
 
 TABLE = {
     **indexing.TABLE,
+    torch.Tensor.bernoulli_: bernoulli_,
     torch.Tensor.random_: random_,
     torch.cdist: cdist,
     torch.pdist: pdist,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from baechi.importer.torch import special
 
@@ -65,6 +66,8 @@ def _in_singles(operator: Any, form: Callable | None) -> Callable:
     @functools.wraps(form or operator)
     def computed(*given: Any, **options: Any) -> Any:
         kind = _half(given)
+        if kind is not None and operator is aten.pow.Tensor_Scalar:
+            given = given[0], _rounded(given[1], kind)  # as PyTorch
         exact = operator in _OF_NUMBERS and not _has_number(given, options)
         exact = exact or options.get("dtype") is not None
         if kind is None or exact or _is_power_of_bfloats(operator, kind, given):
@@ -95,6 +98,11 @@ def _is_power_of_bfloats(operator: Any, kind: torch.dtype, given: tuple) -> bool
     """Which PyTorch rounds after each product."""
     whole = operator is aten.pow.Tensor_Scalar and given[1] in (2, 3, -1, -2)
     return whole and kind == torch.bfloat16
+
+
+def _rounded(number: float, kind: torch.dtype) -> float:
+    with _disable_current_modes():
+        return torch.tensor(number, dtype=kind).item()
 
 
 def _single(value: Any) -> Any:

@@ -75,6 +75,7 @@ def power(x, exponent):
         return x.to(torch.get_default_dtype()) ** exponent
     if exponent < 0:
         return NotImplemented
+    x = x.to(torch.result_type(x, exponent))  # bools become integers
     found = torch.ones_like(x)
     for digit in f"{exponent:b}":
         found = found * found

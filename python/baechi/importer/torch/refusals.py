@@ -44,6 +44,16 @@ _CHECKED = (
     "torch.distributions looks at its parameters' values to check them: give validate_args=False, "
     "or call torch.distributions.Distribution.set_default_validate_args(False) before the step."
 )
+_AVERAGED = (
+    "BatchNorm(momentum=None) divides by how many batches there were, as a number of Python: give "
+    "momentum a number."
+)
+# By the functions of PyTorch that look at values, and the start of their modules' names.
+_ADVICE = {
+    ("torch.distributions.", "__init__"): _CHECKED,
+    ("torch.distributions.", "_validate_sample"): _CHECKED,
+    ("torch.nn.modules.batchnorm", "forward"): _AVERAGED,
+}
 # A loop that waits for a value would never end.
 _MOST_STAND_INS = 1000
 
@@ -54,7 +64,7 @@ class Refusals(TorchDispatchMode):
     def __init__(self, recorder: Recorder):
         super().__init__()
         self._recorder, self._count = recorder, 0
-        self._checks_parameters = False
+        self._advice: dict[str, None] = {}
         self.found: list[Unsupported] = []
         self.results: list[torch.Tensor] = []  # of all operations
 
@@ -64,7 +74,7 @@ class Refusals(TorchDispatchMode):
         notes = [f"What depends on values: {FIXED_SHAPES}."] if on_values else []
         if any("_pack_padded_sequence" in each.operation for each in self.found):
             notes += [_PADDED]
-        notes += [_CHECKED] if self._checks_parameters else []
+        notes += self._advice
         notes += [unseen] if unseen else []
         return UnsupportedOperations([*self.found, *further], "docs/torch.md", notes)
 
@@ -77,7 +87,7 @@ class Refusals(TorchDispatchMode):
             result = function(*args, **(kwargs or {}))
         except DATA_DEPENDENT:
             self.note(function, self._recorder.origin(), _ON_VALUES)
-            self._checks_parameters |= _is_of_distributions()
+            self._advice |= dict.fromkeys(_advice())
             self._count += 1
             stand_in = _STAND_INS.get(function)
             if stand_in is None or self._count > _MOST_STAND_INS:
@@ -87,14 +97,15 @@ class Refusals(TorchDispatchMode):
         return result
 
 
-def _is_of_distributions() -> bool:
-    """Whether a distribution is being made, or asked of a value, further up."""
+def _advice() -> Iterator[str]:
+    """What to do about PyTorch's own code that looks at values, further up."""
     frame = sys._getframe()
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("torch.distributions."):
-            return True
+        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        for (start, function), advice in _ADVICE.items():
+            if name == function and module.startswith(start):
+                yield advice
         frame = frame.f_back
-    return False
 
 
 def _number(x):

@@ -5,15 +5,18 @@
 
 A scatter becomes a loop over the rows that it touches; a concatenation inserts
 its parts; the bounds checks of look-ups, which are effects, become results that
-are no numbers; numbers that are truncated in every element are truncated here.
+are no numbers; numbers that are truncated in every element are truncated here;
+large powers are no products.
 """
 
 from __future__ import annotations
 
 from torch_mlir import ir
-from torch_mlir.dialects import arith, linalg, tensor
+from torch_mlir.dialects import arith, linalg, math, tensor
 
 from baechi.importer.common.module import concatenate, replace_operations
+
+_MOST_BY_PRODUCTS = 16  # those of singles are within 1e-6
 
 
 def rewrite(module: ir.Module) -> None:
@@ -237,9 +240,27 @@ def _truncation(operation):
     return constant.results
 
 
+def _power(operation):
+    """Of a large whole exponent: by logarithms. Products round once for each, and the exponent
+    of host code has 32 bits."""
+    base, exponent = operation.operands
+    owner = exponent.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return [math.powf(base, arith.sitofp(base.type, exponent))]
+    number = ir.IntegerAttr(owner.attributes["value"]).value
+    if abs(number) <= _MOST_BY_PRODUCTS:
+        return None
+    if ir.FloatAttr.get(base.type, number).value == number:
+        return [math.powf(base, arith.constant(base.type, float(number)))]
+    double = ir.F64Type.get()  # where odd exponents stay odd
+    found = math.powf(arith.extf(double, base), arith.constant(double, float(number)))
+    return [arith.truncf(base.type, found)]
+
+
 _REWRITES = {
     "tensor.concat": _concatenate,
     "cf.assert": _assertion,
     "tm_tensor.scatter": _scatter,
     "arith.truncf": _truncation,
+    "math.fpowi": _power,
 }

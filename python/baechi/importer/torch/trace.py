@@ -36,6 +36,7 @@ from baechi.importer.torch import functions as torch_functions
 from baechi.importer.torch.comparison import mend_comparisons
 from baechi.importer.torch.empty import fold_empty
 from baechi.importer.torch.indices import Checks, Lookup
+from baechi.importer.torch.layout import inverse, memory_order
 from baechi.importer.torch.names import Recorder, origin_of
 from baechi.importer.torch.refusals import (
     DATA_DEPENDENT,
@@ -232,11 +233,11 @@ class _Recorded(torch.fx.Interpreter):
         """Random numbers are drawn in the order of memory: for a tensor that lies there
         transposed, as for the tensor that it is a view of."""
         drawn = args and _draws(target) and target not in _DRAWN_IN_ORDER
-        order = _memory_order(args[0]) if drawn else None
+        order = _other_order(args[0]) if drawn else None
         if order is None:
             return super().call_function(target, args, kwargs)
         result = super().call_function(target, (args[0].permute(order), *args[1:]), kwargs)
-        back = [order.index(d) for d in range(len(order))]
+        back = inverse(order)
         return pytree.tree_map_only(torch.Tensor, lambda x: x.permute(back), result)
 
 
@@ -267,12 +268,11 @@ def _draws(target: object) -> bool:
     return isinstance(target, torch._ops.OpOverload) and random in target.tags
 
 
-def _memory_order(value: object) -> list[int] | None:
-    """The dimensions of a tensor, those of larger strides first, where that is another
-    order than their own."""
+def _other_order(value: object) -> list[int] | None:
+    """The dimensions of a tensor as they lie in memory, where that is another order."""
     if not isinstance(value, torch.Tensor) or value.is_contiguous() or 0 in value.stride():
         return None
-    order = sorted(range(value.dim()), key=lambda d: -value.stride(d))
+    order = memory_order(value.shape, value.stride())
     return None if order == sorted(order) else order
 
 
@@ -291,9 +291,9 @@ def _laid_out_as(found: object, recorded: object) -> object:
     sizes = zip(found.shape, found.stride(), recorded.stride(), strict=True)
     if all(size < 2 or ours == theirs for size, ours, theirs in sizes):
         return found
-    order = sorted(range(found.dim()), key=lambda d: -recorded.stride(d))
-    back = [order.index(d) for d in range(found.dim())]
-    return found.permute(order).clone(memory_format=torch.contiguous_format).permute(back)
+    order = memory_order(recorded.shape, recorded.stride())
+    found = found.permute(order).clone(memory_format=torch.contiguous_format)
+    return found.permute(inverse(order))
 
 
 @contextlib.contextmanager
