@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The paper's experiments as commands: tables, files, and placers of one's own."""
 
-import importlib.machinery
-import importlib.metadata
 import json
 
 import pytest
@@ -12,7 +10,6 @@ import pytest
 for package in ("jax", "matplotlib", "tqdm"):
     pytest.importorskip(package, reason=f"{package} is not installed; run scripts/python-env")
 
-import baechi  # noqa: E402
 import needs  # noqa: E402
 from baechi.experiments import (  # noqa: E402
     benchmarks,
@@ -263,30 +260,6 @@ def test_what_is_there_of_the_same_is_not_made_again(tiny, monkeypatch, capsys):
     assert stamp == resuming.made_of("table5", TINY, setting, "")
     monkeypatch.setattr("baechi.experiments.inputs.version", lambda *of: "of other models")
     assert stamp != resuming.made_of("table5", TINY, setting, "")
-
-
-def test_what_rows_are_made_of_is_all_code(tmp_path, monkeypatch):
-    before = resuming.state_of_code([])
-    assert before == resuming.state_of_code([])
-    # Another version of a framework, or of none.
-    versions = importlib.metadata.version
-    for name in ("jax", "jaxlib", "torch-mlir"):
-        with monkeypatch.context() as change:
-            change.setattr(
-                "importlib.metadata.version",
-                lambda of, changed=name: "0.0.1" if of == changed else versions(of),
-            )
-            assert resuming.state_of_code([]) != before
-    # Another extension module, and then other code in it.
-    folder = tmp_path / "extensions"
-    folder.mkdir()
-    monkeypatch.setattr(baechi, "__path__", [*baechi.__path__, str(folder)])
-    assert resuming.state_of_code([]) == before
-    module = folder / f"_more{importlib.machinery.EXTENSION_SUFFIXES[0]}"
-    module.write_bytes(b"one")
-    one = resuming.state_of_code([])
-    module.write_bytes(b"two")
-    assert len({before, one, resuming.state_of_code([])}) == 3
 
 
 def test_a_graph_is_made_once(tiny, monkeypatch):
