@@ -74,6 +74,12 @@ LogicalResult StepFitting::spill(const SpillFitter &fitter,
       fitter.proposals(fitter.deviceBytes(), [&](size_t done, size_t total) {
         return planner.goesOn(kSeekingStays, done, total);
       });
+  // Of those that have a plan the shortest by the runtime's rules, which the
+  // proposals do not know: less memory leaves out some of them, and finds none
+  // that more has not seen.
+  const placement::SpillPlan *best = nullptr;
+  OwningOpRef<ModuleOp> planned;
+  std::vector<Diagnostic> bestSaid;
   for (auto [number, proposal] : llvm::enumerate(proposals)) {
     if (!planner.goesOn(StepPlanner::kPlanning, number, proposals.size()) ||
         (otherwiseNs && proposal.makespanNs >= *otherwiseNs))
@@ -87,17 +93,22 @@ LogicalResult StepFitting::spill(const SpillFitter &fitter,
     planner.module->setAttr(BaechiDialect::kMachine, truth);
     std::vector<ArenaReport> arenas;
     ++found.attempts;
-    if (succeeded(planner.plan(spillSaid, arenas))) {
-      // By the runtime's rules, which the proposal does not know.
-      if (otherwiseNs && planner.predictedNs() >= *otherwiseNs)
-        break;
-      useSpill(fitter, proposal, spillSaid, said);
-      return success();
+    if (failed(planner.plan(spillSaid, arenas))) {
+      unfit.add(arenas, fitter);
+      continue;
     }
-    unfit.add(arenas, fitter);
+    int64_t ns = planner.predictedNs();
+    if (otherwiseNs && ns >= *otherwiseNs)
+      continue;
+    otherwiseNs = ns;
+    best = &proposal;
+    planned = planner.module.clone();
+    bestSaid = std::move(spillSaid);
   }
-  planner.replaceBody(*before);
-  return failure();
+  planner.replaceBody(best ? *planned : *before);
+  if (best)
+    useSpill(fitter, *best, bestSaid, said);
+  return success(best != nullptr);
 }
 
 void StepFitting::useSpill(const SpillFitter &fitter,
