@@ -23,6 +23,10 @@ using namespace baechi;
 static constexpr StringRef kSeekingAgain = "looking for what to compute again",
                            kSeekingStays = "looking for what can wait";
 
+/// By the runtime's rules a step may take less than by a plan's own times, by
+/// no more than this, as far as is known.
+static constexpr double kMostSaved = 1.25;
+
 LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
                                std::vector<Diagnostic> &said) {
   OwningOpRef<ModuleOp> original = untouched->clone();
@@ -82,7 +86,8 @@ LogicalResult StepFitting::spill(const SpillFitter &fitter,
   std::vector<Diagnostic> bestSaid;
   for (auto [number, proposal] : llvm::enumerate(proposals)) {
     if (!planner.goesOn(StepPlanner::kPlanning, number, proposals.size()) ||
-        (otherwiseNs && proposal.makespanNs >= *otherwiseNs))
+        (otherwiseNs &&
+         double(proposal.makespanNs) >= kMostSaved * double(*otherwiseNs)))
       break;
     spillSaid.clear();
     OwningOpRef<ModuleOp> placed =
