@@ -116,6 +116,31 @@ def test_what_cannot_be_cut_is_refused_with_its_name_and_bytes():
     assert re.search(r"'sort/while' by itself needs [\d.]+ MiB of operands", told)
 
 
+def advised(told):
+    """The options of Python that an error says."""
+    return eval(f"dict({re.search(r'in Python (.*?)[)](?= it fits| )', told).group(1)})")
+
+
+def test_what_an_error_says_of_cuts_runs():
+    step, params, x = CASES["convolutions"]
+    _, whole = run(step, params, x, "host:1")
+    machine = f"host:1@{below_one_operator(step, params, x)}+pool:64MiB"
+    told = refused(step, params, x, machine, fit_memory="whole")
+    _, cut = run(step, params, x, machine, fit_memory="whole", **advised(told))
+    for mine, theirs in zip(cut, whole, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=1e-6)
+
+
+def test_the_leanest_cut_is_told_where_none_fits():
+    step, params, x = CASES["convolutions"]
+    _, whole = run(step, params, x, "host:1")
+    told = refused(step, params, x, "host:1@16KiB+pool:64MiB")
+    (needs,) = re.findall(r"no cut that was tried fits: .*the step fits (\d+) bytes", told)
+    _, cut = run(step, params, x, f"host:1@{needs}+pool:64MiB", **advised(told))
+    for mine, theirs in zip(cut, whole, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=1e-6)
+
+
 def test_other_bits_are_refused_and_told():
     """A sum over all elements is added up in another order in pieces."""
 
@@ -125,7 +150,7 @@ def test_other_bits_are_refused_and_told():
     p, x, machine = drawn(4), drawn(4096, 8), "host:1@640KiB"
     told = refused(step, p, x, machine)
     assert re.search(
-        r"cut by splits=micro:\d it fits, but the pieces' result .* differs from", told
+        r"cut by --splits=micro:\d .* it fits, but the pieces' result .* differs from", told
     )
     _, (_, any_order) = run(step, p, x, machine, splits="any")
     np.testing.assert_allclose(any_order, jax.jit(step)(p, x)[1], rtol=1e-4)

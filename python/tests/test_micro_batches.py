@@ -106,7 +106,9 @@ def limit():
 
 def test_what_does_not_fit_is_computed_in_micro_batches():
     machine = f"host:1@{limit()}"
-    with pytest.raises(baechi.CompileError, match=r"in (2|4) micro-batches it fits: splits=micro:"):
+    with pytest.raises(
+        baechi.CompileError, match=r"in (2|4) micro-batches it fits: --splits=micro:"
+    ):
         compiled(machine=machine, fit_memory="whole")
     step = compiled(machine=machine, splits="any")
     assert any(".piece1" in name for name in step.placement)
@@ -131,7 +133,9 @@ def test_what_is_recommended_fits():
 
     p, x = {"a": drawn(32, 2048) * 0.1, "b": drawn(2048, 16) * 0.1}, drawn(64, 32)
     options = {"machine": "host:2@621823", "costs": "roofline", "verbose": False}
-    with pytest.raises(baechi.CompileError, match="it fits: splits=micro:8"):
+    with pytest.raises(
+        baechi.CompileError, match='it fits: --splits=micro:8 .in Python splits="micro:8".'
+    ):
         baechi.jit(step, fit_memory="whole", **options)(p, x)
     new, value = jax.jit(step)(p, x)
     found, loss = baechi.jit(step, splits="micro:8", **options)(p, x)

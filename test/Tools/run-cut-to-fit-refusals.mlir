@@ -3,7 +3,7 @@
 // RUN: split-file %s %t
 // RUN: not baechi-run %t/sum.mlir --costs=roofline --budget=0 --machine=host:1@128KiB+pool:8MiB --steps=1 2>&1 | FileCheck %s --check-prefix=OTHER
 // OTHER: error: the step does not fit
-// OTHER: {{^}}cut by splits=micro:{{[0-9]+}} it fits, but the pieces' result 'result0' differs from the whole step's
+// OTHER: {{^}}cut by --splits=micro:[[N:[0-9]+]] (in Python splits="micro:[[N]]") it fits, but the pieces' result 'result0' differs from the whole step's
 // RUN: baechi-run %t/sum.mlir --costs=roofline --budget=0 --machine=host:1@128KiB+pool:8MiB --steps=1 --splits=any 2>&1 | FileCheck %s --check-prefix=ANY
 // ANY: pieces follow each other
 

@@ -6,7 +6,7 @@
 // MICRO: pieces     5 operations cut along 1 class of dimensions, pieces follow each other
 // MICRO: predicted {{.*}} ms; the whole step does not fit the memories
 // TELLS: error: no placement can fit the memories
-// TELLS: in 2 micro-batches it fits: splits=micro:2
+// TELLS: in 2 micro-batches it fits: --splits=micro:2 (in Python splits="micro:2")
 func.func @step(%x: tensor<256x16xf32>, %w: tensor<16x64xf32>, %v: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256x64xf32>

@@ -12,12 +12,46 @@
 #include "Baechi/Driver/Cuts/CutAdvice.h"
 #include "Baechi/Driver/Cuts/FittingCuts.h"
 #include "Baechi/Driver/Cuts/SameBits.h"
+#include "Baechi/Driver/Report/SpillReport.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Placement/Model/Text.h"
 
 using namespace mlir;
 using namespace baechi;
 
 /// So many ways that fit are compiled and compared with the whole step.
 static constexpr int kMostCompared = 4;
+
+/// What computing again, or waiting in a pool, takes of the step is told from
+/// what has no need of it from this on, ...
+static constexpr double kNoticed = 1.02;
+/// ... and what is in pieces that are only compared with the whole step is
+/// taken instead where it is shorter by this.
+static constexpr double kWorthComparing = 1.05;
+static constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max();
+
+/// How \p way is asked for, beside what was \p asked for.
+static CutRequest requestOf(const SplitChoice &way,
+                            const CompileOptions &asked) {
+  CutRequest request{way.chained ? way.pieces : 0, {}};
+  request.rules.assign(way.asked.begin() + asked.split.size(), way.asked.end());
+  return request;
+}
+
+static std::string textOf(const std::optional<CutAdvice> &advice,
+                          const CompileOptions &asked) {
+  if (!advice)
+    return "";
+  std::string request = requestOf(advice->way, asked).text();
+  if (advice->fits)
+    return "cut by " + request + " it fits";
+  std::string text = "no cut that was tried fits: by " + request + " '" +
+                     advice->most.name + "' by itself needs " +
+                     placement::bytesTextUp(advice->most.bytes, 2);
+  if (advice->bytes > 0)
+    text += ", and the step fits " + std::to_string(advice->bytes) + " bytes";
+  return text;
+}
 
 /// Sets the code of \p module's kernels to what no library computes.
 static void useGeneratedCode(ModuleOp module) {
@@ -61,7 +95,7 @@ Compilation::differenceFromWhole(HostCompiler &whole,
 
 FailureOr<CompiledProgram>
 Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
-                             std::string &differs) {
+                             int64_t tooLongNs, std::string &differs) {
   HostCompiler &before = *hostCompiler;
   use(*fitting.compiler);
   bool keepsBits = asked.splits == "none";
@@ -73,6 +107,8 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
     llvm::consumeError(std::move(error));
   else
     program = hostCompiler->compile(target, asked, "baechi", /*isLast=*/false);
+  if (succeeded(program) && aimedNs(*program) >= tooLongNs)
+    program = failure();
   if (succeeded(program) && keepsBits && !fitting.unproven.empty()) {
     llvm::Expected<std::string> difference =
         differenceFromWhole(*compilers.front(), *program, setArguments);
@@ -99,11 +135,12 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
 FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
                                                 const Neediest &most,
                                                 SetArguments setArguments,
+                                                int64_t tooLongNs,
                                                 std::string &why) {
   FailureOr<CompiledProgram> program = failure();
   std::string differs;
   (void)forms.quietly([&] {
-    program = compileInPieces(fitting, setArguments, differs);
+    program = compileInPieces(fitting, setArguments, tooLongNs, differs);
     return LogicalResult(program);
   });
   endPhases();
@@ -112,12 +149,13 @@ FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
   report.needs = most.bytes;
   report.device = most.device;
   report.memory = most.memory;
-  report.microBatches = fitting.way.chained ? fitting.way.pieces : 0;
-  report.rules.assign(fitting.way.asked.begin() + asked.split.size(),
-                      fitting.way.asked.end());
+  report.request = requestOf(fitting.way, asked);
   if (failed(program)) {
-    if (why.empty() && !differs.empty())
-      why = "cut by " + report.request() + " it fits, but " + differs;
+    // No option asks for pieces whose sums stay in order.
+    if (!differs.empty())
+      why = (fitting.way.ordered ? "in pieces"
+                                 : "cut by " + report.request.text()) +
+            " it fits, but " + differs;
     return failure();
   }
   using Bits = CutReport::Bits;
@@ -137,16 +175,65 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   FittingCuts cuts(forms, *compilers.front(), firstChoice);
   if (!cuts.neediest())
     return failure();
+  bool hasRequest = false;
   for (int taken = 0; taken < kMostCompared; ++taken) {
     std::optional<FittingCut> cut = cuts.next();
     if (!cut)
       break;
+    std::string differs;
     FailureOr<CompiledProgram> program =
-        takeCut(*cut, *cuts.neediest(), setArguments, why);
+        takeCut(*cut, *cuts.neediest(), setArguments, kAnyTime, differs);
     if (succeeded(program))
       return program;
+    if (!hasRequest && !differs.empty()) {
+      why = std::move(differs);
+      hasRequest = !cut->way.ordered;
+    }
+  }
+  if (why.empty() && !listener.isStopped()) {
+    endPhases();
+    Phase phase(listener, "fitting the memories");
+    why = textOf(adviseLeanest(forms, cuts, firstChoice), asked);
   }
   return failure();
+}
+
+bool Compilation::mayGainByCuts(const CompiledProgram &rewritten) {
+  if (placement::numComputing(target) > 1 ||
+      (!rewritten.memoryFit && !spillsOf(rewritten.manifest)))
+    return false;
+  placement::Machine ample = target;
+  for (placement::Device &device : ample.devices)
+    device.memory = std::max(device.memory, int64_t(1) << 50);
+  FailureOr<int64_t> ns = failure();
+  (void)forms.quietly([&] {
+    ns = forms.predictFitting(*hostCompiler, ample);
+    return LogicalResult(ns);
+  });
+  return failed(ns) || double(rewritten.predictedNs) > kNoticed * double(*ns);
+}
+
+FailureOr<CompiledProgram>
+Compilation::cutInstead(const CompiledProgram &rewritten,
+                        SetArguments setArguments) {
+  endPhases();
+  FittingCuts cuts(forms, *compilers.front(), firstChoice);
+  std::optional<FittingCut> cut;
+  if (cuts.neediest())
+    cut = cuts.next();
+  if (!cut)
+    return failure();
+  bool isCompared = asked.splits == "none" && !cut->unproven.empty();
+  auto tooLongNs =
+      int64_t(double(aimedNs(rewritten)) / (isCompared ? kWorthComparing : 1));
+  std::string why;
+  FailureOr<CompiledProgram> program =
+      takeCut(*cut, *cuts.neediest(), setArguments, tooLongNs, why);
+  if (succeeded(program))
+    cutReport->isInstead = true;
+  else if (asked.costs == "measured")
+    costs.count(module()); // The last pieces were counted.
+  return program;
 }
 
 void Compilation::addMicroBatches() {
@@ -181,6 +268,10 @@ Compilation::compileOrCut(SetArguments setArguments) {
        mayCut = isTight && mayCutToFit();
   compileWhole(/*isLast=*/!mayCut);
   std::string why;
+  if (succeeded(program) && mayCut && mayGainByCuts(*program))
+    if (FailureOr<CompiledProgram> cut = cutInstead(*program, setArguments);
+        succeeded(cut))
+      return cut;
   if (failed(program) && error != said.end() && mayCut) {
     endPhases();
     // Comparing with the whole step compiles that, too.
@@ -206,8 +297,9 @@ Compilation::compileOrCut(SetArguments setArguments) {
     if (asked.splits != "any" && asked.replicas < 2 &&
         fewestMicroBatches(forms, above, pieces))
       *error << "\nin " << pieces
-             << " micro-batches it fits: splits=micro:" << pieces;
-    else if (std::string advice = adviseCut(forms, module(), firstChoice);
+             << " micro-batches it fits: " << CutRequest{pieces, {}}.text();
+    else if (std::string advice =
+                 textOf(adviseCut(forms, *hostCompiler, firstChoice), asked);
              !advice.empty())
       *error << "\n" << advice;
   }

@@ -7,80 +7,103 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Where a step fits neither as it is nor in micro-batches, cuts of what needs
-/// most are tried, into ever more pieces: of the operations that this operator
-/// was formed of, alone and with what makes its operands, as what windows read
-/// is cut by itself.
+/// Where a step does not fit, a refusal says by which options it does, or which
+/// of those that were tried leave the least to lack. What is said is what these
+/// options ask for, formed and planned once more: cuts that nobody has asked
+/// for may differ from it in what no option says.
 ///
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Cuts/CutAdvice.h"
-#include "Baechi/Driver/Cuts/FittingCuts.h"
 #include "Baechi/Placement/Model/Pool.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace baechi;
 
-/// So many cuts are formed at most, and so many of these planned.
-static constexpr int kMostFormed = 16, kMostPlanned = 4;
-/// So many operations are cut, the largest.
-static constexpr size_t kMostOperations = 3;
+/// So often the memory is halved in which the leanest cut fits.
+static constexpr int kHalvings = 6;
 
-/// Whether the step fits where it is cut as \p rules say, too. \p planned:
-/// counts those whose plans were looked for.
-static bool fitsCutBy(const ModelForms &forms, SplitChoice choice,
-                      ArrayRef<std::string> rules, int &planned) {
-  llvm::append_range(choice.asked, rules);
-  // With a pool beside it arguments need not stay.
-  if (placement::poolsOf(forms.machine()).empty()) {
-    std::optional<int64_t> least = forms.leastBytesOnHost(choice);
-    if (least && *least > placement::computingBytes(forms.machine()))
-      return false;
+/// The step as the options ask that are \p way; null: there is none.
+static std::unique_ptr<HostCompiler> formAsked(const ModelForms &forms,
+                                               const SplitChoice &first,
+                                               const SplitChoice &way) {
+  SplitChoice choice = first;
+  if (way.chained) {
+    CompileOptions options = forms.options();
+    options.splits = "micro:" + std::to_string(way.pieces);
+    llvm::Expected<SplitChoice> asked =
+        splitChoiceOf(options, placement::numComputing(forms.machine()));
+    if (!asked) {
+      llvm::consumeError(asked.takeError());
+      return nullptr;
+    }
+    choice = std::move(*asked);
   }
-  FailureOr<std::unique_ptr<HostCompiler>> cut = forms.form(choice);
-  if (failed(cut))
-    return false;
-  ++planned;
-  return succeeded(forms.predictFitting(**cut));
+  choice.asked = way.asked;
+  FailureOr<std::unique_ptr<HostCompiler>> formed = forms.form(choice);
+  return succeeded(formed) ? std::move(*formed) : nullptr;
 }
 
-std::string baechi::adviseCut(const ModelForms &forms, ModuleOp whole,
-                              const SplitChoice &first) {
-  std::string advice;
+/// The least memory of the one device that computes, of those that are tried
+/// from \p low on, in which a plan of \p cut fits; 0: up to \p high there is
+/// none.
+static int64_t memoryFor(const ModelForms &forms, HostCompiler &cut,
+                         int64_t low, int64_t high) {
+  placement::Machine machine = forms.machine();
+  auto &device = *llvm::find_if(
+      machine.devices, [](auto &each) { return !placement::isPool(each); });
+  auto fits = [&](int64_t bytes) {
+    device.memory = bytes;
+    return !forms.heard().isStopped() &&
+           succeeded(forms.predictFitting(cut, machine));
+  };
+  if (!fits(high))
+    return 0;
+  for (int halving = 0; halving < kHalvings && high - low > 64; ++halving)
+    (fits(low + (high - low) / 2) ? high : low) = low + (high - low) / 2;
+  return high;
+}
+
+std::optional<CutAdvice> baechi::adviseLeanest(const ModelForms &forms,
+                                               const FittingCuts &cuts,
+                                               const SplitChoice &first) {
+  const std::optional<FittingCuts::Unfit> &leanest = cuts.leanest();
+  if (!leanest)
+    return std::nullopt;
+  CutAdvice advice{leanest->way, false, leanest->most, 0};
+  if (placement::numComputing(forms.machine()) > 1)
+    return advice;
   (void)forms.quietly([&] {
-    std::optional<Neediest> most = neediestOf(whole, forms.machine());
-    std::optional<Cuttables> cuttables = findCuttables(forms.model());
-    if (!most || !most->op || !cuttables)
-      return failure();
-    std::vector<Cuttable> own = cuttables->of(most->op, kMostOperations),
-                          makers = cuttables->ofMakers(most->op);
-    int formed = 0, planned = 0;
-    for (int64_t pieces : {2, 4, 8, 16})
-      for (const Cuttable &each : own)
-        for (size_t dim = 0, rank = each.type.getRank(); dim < rank; ++dim)
-          for (bool isAlone : {true, false}) {
-            std::vector<Cuttable> cut{each};
-            if (!isAlone)
-              llvm::append_range(cut, makers);
-            std::vector<std::string> rules = rulesFor(cut, dim, pieces);
-            if (each.type.getDimSize(dim) < pieces ||
-                (!isAlone && rules.size() < 2))
-              continue;
-            if (forms.heard().isStopped() || ++formed > kMostFormed ||
-                planned >= kMostPlanned)
-              return failure();
-            if (!fitsCutBy(forms, first, rules, planned))
-              continue;
-            advice = llvm::formatv("cut in {0} pieces along dimension {1} it "
-                                   "fits: split={2}",
-                                   pieces, dim, llvm::join(rules, " split="));
-            return success();
-          }
-    return failure();
+    std::unique_ptr<HostCompiler> cut = formAsked(forms, first, advice.way);
+    if (cut)
+      advice.bytes = memoryFor(
+          forms, *cut, std::max(leanest->most.bytes, leanest->most.memory),
+          cuts.neediest()->bytes);
+    return success(cut != nullptr);
   });
   return advice;
+}
+
+std::optional<CutAdvice> baechi::adviseCut(const ModelForms &forms,
+                                           HostCompiler &whole,
+                                           const SplitChoice &first) {
+  FittingCuts cuts(forms, whole, first);
+  if (!cuts.neediest())
+    return std::nullopt;
+  while (std::optional<FittingCut> cut = cuts.nextTried()) {
+    // No option asks for it.
+    if (cut->way.ordered)
+      continue;
+    cut->compiler.reset();
+    if (succeeded(forms.quietly([&] {
+          std::unique_ptr<HostCompiler> asked =
+              formAsked(forms, first, cut->way);
+          return success(asked && succeeded(forms.predictFitting(*asked)));
+        })))
+      return CutAdvice{cut->way, /*fits=*/true, {}, 0};
+  }
+  return adviseLeanest(forms, cuts, first);
 }
 
 std::unique_ptr<HostCompiler>

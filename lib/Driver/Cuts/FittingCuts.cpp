@@ -21,8 +21,11 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -84,19 +87,28 @@ rulesIn(int64_t pieces, ArrayRef<Cuttable> own, ArrayRef<Cuttable> makers) {
 
 /// Ways to cut the step, of which the first that fits and has its bits is
 /// taken.
-static std::vector<SplitChoice> waysToCut(const SplitChoice &first,
-                                          const CompileOptions &asked) {
-  std::vector<SplitChoice> ways{first};
+std::vector<FittingCuts::Way> FittingCuts::waysToCut(const ModelForms &forms,
+                                                     const SplitChoice &first) {
+  const CompileOptions &asked = forms.options();
+  std::vector<Way> ways{{first}};
+  // What asks for other pieces of the batch has no room for these.
+  bool mayBeChained =
+      asked.replicas == 1 && (asked.splits == "none" || asked.splits == "any");
   // Where sums in their order take too much, pieces may have the same bits
   // nevertheless.
   for (unsigned count : {2, 4, 8, 16})
     for (bool ordered : {true, false})
-      if (asked.splits != "exact")
-        ways.push_back({.pieces = count,
-                        .reductions = true,
-                        .chained = true,
-                        .ordered = ordered,
-                        .asked = asked.split});
+      if (mayBeChained)
+        ways.push_back({{.pieces = count,
+                         .reductions = true,
+                         .chained = true,
+                         .ordered = ordered,
+                         .asked = asked.split}});
+  // The fewest pieces in which each operator fits by itself may leave too
+  // little beside it.
+  for (int64_t fewest : {4, 8, 16})
+    if (placement::numComputing(forms.machine()) == 1)
+      ways.push_back({first, fewest});
   return ways;
 }
 
@@ -104,8 +116,7 @@ FittingCuts::FittingCuts(const ModelForms &forms, HostCompiler &whole,
                          const SplitChoice &first)
     : forms(forms), whole(whole), first(first),
       most(neediestOf(whole.module(), forms.machine())),
-      cuttables(findCuttables(forms.model())),
-      ways(waysToCut(first, forms.options())) {
+      cuttables(findCuttables(forms.model())), ways(waysToCut(forms, first)) {
   if (!cuttables)
     most = std::nullopt;
 }
@@ -128,6 +139,8 @@ bool FittingCuts::addRule(SplitChoice &choice, const Neediest &neediest,
   std::pair<int64_t, int64_t> least{before.lacking, before.bytes};
   bool isEnough = false;
   for (int64_t pieces : {2, 4, 8, 16}) {
+    if (pieces < seen.fewest)
+      continue;
     for (std::vector<std::string> &rules : rulesIn(pieces, own, makers)) {
       if (forms.heard().isStopped() || seen.outlined++ >= kMostOutlined)
         break;
@@ -156,8 +169,29 @@ bool FittingCuts::addRule(SplitChoice &choice, const Neediest &neediest,
   return best.has_value();
 }
 
-bool FittingCuts::form(FittingCut &fitting) {
+void FittingCuts::keep(const SplitChoice &way,
+                       std::unique_ptr<HostCompiler> compiler,
+                       const Neediest &needs) {
+  // No option asks for pieces whose sums stay in order.
+  if (way.ordered ||
+      needs.bytes >= (leastUnfit ? leastUnfit->most.bytes : most->bytes))
+    return;
+  leastUnfit = {way, std::move(compiler), needs};
+  leastUnfit->most.op = nullptr;
+}
+
+/// What tells \p module, with the names of its operations, from others.
+static std::string digestOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  module.print(stream, flags.enableDebugInfo().useLocalScope());
+  return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)));
+}
+
+bool FittingCuts::form(FittingCut &fitting, int64_t fewest) {
   Seen seen;
+  seen.fewest = fewest;
   SplitChoice &choice = fitting.way;
   for (size_t rules = 0; rules <= kMostRules && !forms.heard().isStopped();
        ++rules) {
@@ -171,13 +205,21 @@ bool FittingCuts::form(FittingCut &fitting) {
       return false;
     bool isCut =
         choice.chained || choice.asked.size() > forms.options().split.size();
-    if (isCut && neediest->fits())
-      if (FailureOr<int64_t> ns = forms.predictFitting(**formed);
-          succeeded(ns)) {
+    if (isCut && neediest->fits()) {
+      // Other ways lead to the same pieces, too.
+      std::string digest = digestOf((*formed)->module());
+      FailureOr<int64_t> ns = failure();
+      if (!inVain.contains(digest))
+        ns = forms.predictFitting(**formed);
+      if (succeeded(ns)) {
         fitting.compiler = std::move(*formed);
         fitting.predictedNs = *ns;
         return true;
       }
+      inVain.insert(digest);
+    }
+    if (isCut)
+      keep(choice, std::move(*formed), *neediest);
     // A rule would cut the batch in another number of pieces.
     bool mayAdd = choice.ordered || !choice.chained;
     if (!mayAdd || !neediest->op || !addRule(choice, *neediest, seen))
@@ -222,17 +264,29 @@ static StringRef phaseOf(const SplitChoice &way) {
 
 void FittingCuts::formNext() {
   FittingCut cut;
-  Phase phase(forms.heard(), phaseOf(ways[numFormed]));
+  Phase phase(forms.heard(), phaseOf(ways[numFormed].choice));
   phase(numFormed, ways.size());
-  cut.way = std::move(ways[numFormed++]);
+  int64_t fewest = ways[numFormed].fewest;
+  cut.way = std::move(ways[numFormed++].choice);
   (void)forms.quietly([&] {
-    bool fits = form(cut);
+    bool fits = form(cut, fewest);
     if (fits && forms.options().splits == "none")
       cut.unproven = whyNotProven(cut.way);
     if (fits)
       waiting.push_back(std::move(cut));
     return success(fits);
   });
+}
+
+std::optional<FittingCut> FittingCuts::nextTried() {
+  while (waiting.empty() && numFormed < ways.size() &&
+         !forms.heard().isStopped())
+    formNext();
+  if (waiting.empty())
+    return std::nullopt;
+  FittingCut cut = std::move(waiting.front());
+  waiting.pop_front();
+  return cut;
 }
 
 std::optional<FittingCut> FittingCuts::next() {

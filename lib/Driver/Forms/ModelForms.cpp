@@ -85,10 +85,12 @@ bool ModelForms::fits(HostCompiler &compiler) const {
   return succeeded(quietly([&] { return compiler.fits(target, asked); }));
 }
 
-FailureOr<int64_t> ModelForms::predictFitting(HostCompiler &compiler) const {
+FailureOr<int64_t>
+ModelForms::predictFitting(HostCompiler &compiler,
+                           const placement::Machine &machine) const {
   CompileOptions options = asked;
   options.budget = "0";
-  return compiler.predict(target, options, /*mayRewrite=*/true);
+  return compiler.predict(machine, options, /*mayRewrite=*/true);
 }
 
 LogicalResult

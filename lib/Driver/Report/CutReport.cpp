@@ -8,7 +8,9 @@
 
 #include "Baechi/Driver/Report/CutReport.h"
 #include "Baechi/Placement/Model/Text.h"
-#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace baechi;
 using placement::bytesText;
@@ -54,13 +56,27 @@ static std::string describe(llvm::StringRef rule) {
       .str();
 }
 
-std::string CutReport::request() const {
-  std::string text;
-  if (microBatches > 0)
-    text = "splits=micro:" + std::to_string(microBatches);
-  for (const std::string &rule : rules)
-    text += (text.empty() ? "split=" : " split=") + rule;
-  return text;
+std::string CutRequest::text() const {
+  std::string command, python;
+  llvm::raw_string_ostream words(command), arguments(python);
+  if (microBatches > 0) {
+    words << " --splits=micro:" << microBatches;
+    arguments << "splits=\"micro:" << microBatches << "\"";
+  }
+  llvm::ListSeparator separator;
+  if (!rules.empty())
+    arguments << (microBatches > 0 ? ", split={" : "split={");
+  for (llvm::StringRef rule : rules) {
+    words << ' ';
+    llvm::sys::printArg(words, ("--split=" + rule).str(), /*Quote=*/false);
+    auto [name, how] = rule.rsplit('=');
+    auto [dim, pieces] = how.split(':');
+    arguments << separator << json::Value(name) << ": (" << dim << ", "
+              << pieces << ")";
+  }
+  if (!rules.empty())
+    arguments << "}";
+  return command.substr(1) + " (in Python " + python + ")";
 }
 
 std::vector<std::string> CutReport::lines() const {
@@ -71,10 +87,14 @@ std::vector<std::string> CutReport::lines() const {
                     "' has " + bytesText(memory, 2) + "; cut, the step fits:");
   else
     lines.push_back("the step as it is does not fit; cut, it does:");
-  if (microBatches > 0)
-    lines.push_back("the batch in " + std::to_string(microBatches) +
+  if (isInstead)
+    lines.back() = "the step as it is fits only with values that are computed "
+                   "again or wait in a pool; cut, it is predicted to be "
+                   "shorter:";
+  if (request.microBatches > 0)
+    lines.push_back("the batch in " + std::to_string(request.microBatches) +
                     " pieces that follow each other");
-  for (const std::string &rule : rules)
+  for (const std::string &rule : request.rules)
     lines.push_back(describe(rule));
   lines.push_back(lineOf(bits).str());
   if (bits == Bits::Compared && !unproven.empty())
@@ -83,13 +103,15 @@ std::vector<std::string> CutReport::lines() const {
 }
 
 json::Object CutReport::toJson() const {
-  return json::Object{{"operator", neediest},
-                      {"needs_bytes", needs},
-                      {"device", device},
-                      {"device_bytes", memory},
-                      {"micro_batches", static_cast<int64_t>(microBatches)},
-                      {"split", json::Array(rules)},
-                      {"bits", nameOf(bits)},
-                      {"compared_because", unproven},
-                      {"text", json::Array(lines())}};
+  return json::Object{
+      {"operator", neediest},
+      {"needs_bytes", needs},
+      {"device", device},
+      {"device_bytes", memory},
+      {"micro_batches", static_cast<int64_t>(request.microBatches)},
+      {"split", json::Array(request.rules)},
+      {"instead_of_rewriting", isInstead},
+      {"bits", nameOf(bits)},
+      {"compared_because", unproven},
+      {"text", json::Array(lines())}};
 }

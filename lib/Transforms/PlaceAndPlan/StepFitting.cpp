@@ -23,6 +23,10 @@ using namespace baechi;
 static constexpr StringRef kSeekingAgain = "looking for what to compute again",
                            kSeekingStays = "looking for what can wait";
 
+/// By the runtime's rules a step may take less than by a plan's own times, by
+/// no more than this, as far as is known.
+static constexpr double kMostSaved = 1.25;
+
 LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
                                std::vector<Diagnostic> &said) {
   OwningOpRef<ModuleOp> original = untouched->clone();
@@ -74,9 +78,16 @@ LogicalResult StepFitting::spill(const SpillFitter &fitter,
       fitter.proposals(fitter.deviceBytes(), [&](size_t done, size_t total) {
         return planner.goesOn(kSeekingStays, done, total);
       });
+  // Of those that have a plan the shortest by the runtime's rules, which the
+  // proposals do not know: less memory leaves out some of them, and finds none
+  // that more has not seen.
+  const placement::SpillPlan *best = nullptr;
+  OwningOpRef<ModuleOp> planned;
+  std::vector<Diagnostic> bestSaid;
   for (auto [number, proposal] : llvm::enumerate(proposals)) {
     if (!planner.goesOn(StepPlanner::kPlanning, number, proposals.size()) ||
-        (otherwiseNs && proposal.makespanNs >= *otherwiseNs))
+        (otherwiseNs &&
+         double(proposal.makespanNs) >= kMostSaved * double(*otherwiseNs)))
       break;
     spillSaid.clear();
     OwningOpRef<ModuleOp> placed =
@@ -87,17 +98,22 @@ LogicalResult StepFitting::spill(const SpillFitter &fitter,
     planner.module->setAttr(BaechiDialect::kMachine, truth);
     std::vector<ArenaReport> arenas;
     ++found.attempts;
-    if (succeeded(planner.plan(spillSaid, arenas))) {
-      // By the runtime's rules, which the proposal does not know.
-      if (otherwiseNs && planner.predictedNs() >= *otherwiseNs)
-        break;
-      useSpill(fitter, proposal, spillSaid, said);
-      return success();
+    if (failed(planner.plan(spillSaid, arenas))) {
+      unfit.add(arenas, fitter);
+      continue;
     }
-    unfit.add(arenas, fitter);
+    int64_t ns = planner.predictedNs();
+    if (otherwiseNs && ns >= *otherwiseNs)
+      continue;
+    otherwiseNs = ns;
+    best = &proposal;
+    planned = planner.module.clone();
+    bestSaid = std::move(spillSaid);
   }
-  planner.replaceBody(*before);
-  return failure();
+  planner.replaceBody(best ? *planned : *before);
+  if (best)
+    useSpill(fitter, *best, bestSaid, said);
+  return success(best != nullptr);
 }
 
 void StepFitting::useSpill(const SpillFitter &fitter,

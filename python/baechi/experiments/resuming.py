@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.machinery
+import importlib.metadata
 import pathlib
 import sys
 from collections.abc import Sequence
 
+import baechi
 from baechi.compiling import tools
 from baechi.experiments import inputs
 from baechi.experiments.benchmarks import Benchmark
@@ -19,14 +22,33 @@ from baechi.experiments.tables import Cell, Setting, Table
 MADE_OF = "made_of"  # of a row; no column
 _TOOLS = ("baechi-opt", "baechi-translate", "baechi-place", "baechi-run")
 _PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+# What imports models and computes their steps.
+_FRAMEWORKS = ("jax", "jaxlib", "torch", "torch-mlir", "onnx", "numpy")
+
+
+def _extensions() -> list[pathlib.Path]:
+    endings = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+    folders = [pathlib.Path(folder) for folder in baechi.__path__]
+    return sorted(
+        {file for each in folders for file in each.iterdir() if file.name.endswith(endings)}
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
 
 
 def state_of_code(modules: Sequence[str]) -> str:
-    """Of all code that makes rows: the tools, this package, and imported modules beside it."""
+    """Of all code that makes rows: the tools, this package with its extension modules, imported
+    modules beside it, and the frameworks' versions."""
     files = [tools.find(name) for name in _TOOLS]
     files += sorted(_PACKAGE.rglob("*.py"))
+    files += _extensions()
     files += [pathlib.Path(path) for name in modules if (path := sys.modules[name].__file__)]
-    known = hashlib.sha256()
+    known = hashlib.sha256(repr([_version(name) for name in _FRAMEWORKS]).encode())
     for file in files:
         known.update(hashlib.sha256(file.read_bytes()).digest())
     return known.hexdigest()[:12]

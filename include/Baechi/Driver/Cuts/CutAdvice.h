@@ -8,7 +8,7 @@
 #ifndef BAECHI_DRIVER_CUTS_CUTADVICE_H
 #define BAECHI_DRIVER_CUTS_CUTADVICE_H
 
-#include "Baechi/Driver/Forms/ModelForms.h"
+#include "Baechi/Driver/Cuts/FittingCuts.h"
 
 namespace baechi {
 
@@ -16,11 +16,25 @@ namespace baechi {
 std::unique_ptr<HostCompiler>
 fewestMicroBatches(const ModelForms &forms, unsigned above, unsigned &pieces);
 
-/// Which cut of the operator that needs most makes the step fit, and how it is
-/// asked for; empty: none that is tried does. \p whole: the step with costs,
-/// cut as \p first says.
-std::string adviseCut(const ModelForms &forms, mlir::ModuleOp whole,
-                      const SplitChoice &first);
+/// A cut that options ask for.
+struct CutAdvice {
+  SplitChoice way;
+  bool fits = false;
+  /// Where it does not: what needs most then, and in how many bytes the step
+  /// fits the one device that computes; 0: that is not known.
+  Neediest most;
+  int64_t bytes = 0;
+};
+
+/// Which cut makes the step fit; where none that is tried does, which leaves
+/// the least to lack. Nullopt: none does. \p whole: the step cut as \p first
+/// says.
+std::optional<CutAdvice> adviseCut(const ModelForms &forms, HostCompiler &whole,
+                                   const SplitChoice &first);
+/// The latter of \p cuts, which were tried.
+std::optional<CutAdvice> adviseLeanest(const ModelForms &forms,
+                                       const FittingCuts &cuts,
+                                       const SplitChoice &first);
 
 } // namespace baechi
 

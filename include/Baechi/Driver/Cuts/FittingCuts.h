@@ -10,6 +10,7 @@
 
 #include "Baechi/Driver/Cuts/Cuttables.h"
 #include "Baechi/Driver/Forms/ModelForms.h"
+#include "llvm/ADT/StringSet.h"
 #include <deque>
 
 namespace baechi {
@@ -37,11 +38,33 @@ public:
   /// The next cut that fits: with the whole step's bits before others, as far
   /// as it is about as fast. Nullopt: no other fits.
   std::optional<FittingCut> next();
+  /// The next cut that fits, in the order in which they are tried.
+  std::optional<FittingCut> nextTried();
+
+  /// A cut that does not fit.
+  struct Unfit {
+    SplitChoice way;
+    std::unique_ptr<HostCompiler> compiler;
+    Neediest most; ///< without its operation
+  };
+  /// Of those that were tried the one whose operators need least by themselves,
+  /// where that is less than those of the whole step do.
+  const std::optional<Unfit> &leanest() const { return leastUnfit; }
 
 private:
+  /// A way to cut the step, to which rules are added, each for so many pieces
+  /// or more.
+  struct Way {
+    SplitChoice choice;
+    int64_t fewest = 2;
+  };
+  static std::vector<Way> waysToCut(const ModelForms &forms,
+                                    const SplitChoice &first);
+
   /// What was seen of a way to cut, to which rules are added.
   struct Seen {
-    int outlined = 0; ///< further ways
+    int64_t fewest = 2; ///< pieces of a rule
+    int outlined = 0;   ///< further ways
     /// What needs most where all is cut that is asked for by now, as far as
     /// outlines show.
     std::optional<Neediest> most;
@@ -50,11 +73,14 @@ private:
   /// Forms the next way; where a plan of it fits, it waits.
   void formNext();
   /// The model cut as \p fitting says, with rules added as they are needed;
-  /// false where no plan of it fits.
-  bool form(FittingCut &fitting);
+  /// false where no plan of it fits. \p fewest: pieces of a rule.
+  bool form(FittingCut &fitting, int64_t fewest);
   /// Cuts, in \p choice, the operator that needs \p neediest, too, so that less
   /// is needed; false: no rule that is tried helps. \p seen: of \p choice.
   bool addRule(SplitChoice &choice, const Neediest &neediest, Seen &seen);
+  /// Keeps what does not fit where it is the leanest.
+  void keep(const SplitChoice &way, std::unique_ptr<HostCompiler> compiler,
+            const Neediest &needs);
   /// Why the step cut by \p way is not known to have the whole one's bits, by
   /// how both are computed; empty: it is.
   std::string whyNotProven(const SplitChoice &way);
@@ -64,10 +90,13 @@ private:
   const SplitChoice &first;
   std::optional<Neediest> most;
   std::optional<Cuttables> cuttables;
-  std::vector<SplitChoice> ways;
+  std::vector<Way> ways;
+  /// The modules that were formed and have no plan that fits.
+  llvm::StringSet<> inVain;
   size_t numFormed = 0;             ///< of the ways
   std::deque<FittingCut> waiting;   ///< the best first
   std::optional<SumOrders> ofWhole; ///< once they are asked for
+  std::optional<Unfit> leastUnfit;
 };
 
 /// What of a step can be cut; nullopt after an error.

@@ -80,7 +80,13 @@ public:
   std::optional<int64_t> leastBytesOnHost(const SplitChoice &choice) const;
   /// The step that \p compiler's kernels take as far as the roofline tells,
   /// with what memory asks for, without a search: whether it fits at all.
-  mlir::FailureOr<int64_t> predictFitting(HostCompiler &compiler) const;
+  mlir::FailureOr<int64_t> predictFitting(HostCompiler &compiler) const {
+    return predictFitting(compiler, target);
+  }
+  /// The same with the memories of \p machine.
+  mlir::FailureOr<int64_t>
+  predictFitting(HostCompiler &compiler,
+                 const placement::Machine &machine) const;
 
   /// Without what is said and is no error.
   llvm::LogicalResult

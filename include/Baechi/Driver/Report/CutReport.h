@@ -15,6 +15,15 @@
 
 namespace baechi {
 
+/// How a cut is asked for.
+struct CutRequest {
+  unsigned microBatches = 0;      ///< 0: the batch is whole
+  std::vector<std::string> rules; ///< NAME=DIM:PIECES
+
+  /// The options, on the command line and in Python.
+  std::string text() const;
+};
+
 /// Why a step that does not fit the memories was cut into pieces, and how.
 struct CutReport {
   /// Why results have the bits of the whole step, or may not.
@@ -29,13 +38,11 @@ struct CutReport {
   int64_t needs = 0;    ///< by itself
   std::string device;   ///< the largest that computes
   int64_t memory = 0;
-  unsigned microBatches = 0;      ///< 0: the batch is whole
-  std::vector<std::string> rules; ///< NAME=DIM:PIECES
+  CutRequest request;
+  bool isInstead = false; ///< of computing again and of waiting in a pool
   Bits bits = Bits::Compared;
   std::string unproven; ///< why they are compared
 
-  /// The options that ask for it.
-  std::string request() const;
   std::vector<std::string> lines() const;
   llvm::json::Object toJson() const;
 };
