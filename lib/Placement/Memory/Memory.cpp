@@ -10,6 +10,7 @@
 #include "Memory/Downstream.h"
 #include "Memory/LimitedSchedule.h"
 #include "Memory/Orders.h"
+#include "Model/Beside.h"
 
 #include <algorithm>
 
@@ -76,12 +77,34 @@ bool baechi::placement::memory::scheduleWithin(
   return scheduleWithin(scheduler, model, lean, device, schedule, priorities);
 }
 
+/// In the scheduler's order and in another, which a large model does at once.
+static Schedule shorterOfTwo(Scheduler &scheduler, const Model &model,
+                             const Assignment &device,
+                             std::span<const int64_t> priority) {
+  Schedule schedule, other;
+  auto second = beside([&] {
+    Scheduler::Options options;
+    options.priority = priority;
+    Scheduler(model).run(device, options, &other);
+  });
+  scheduler.run(device, {}, &schedule);
+  second.get();
+  return other.makespan < schedule.makespan ? std::move(other)
+                                            : std::move(schedule);
+}
+
 bool baechi::placement::memory::scheduleWithin(
     Scheduler &scheduler, const Model &model, LeanOrders &lean,
     const Assignment &device, Schedule &schedule,
-    std::span<const std::vector<int64_t>> priorities) {
+    std::span<const std::vector<int64_t>> priorities, bool isFirst) {
   schedule.makespan = never;
   bool memoryMatters = model.memoryMatters();
+  constexpr int32_t manyNodes = 100'000;
+  if (isFirst && !memoryMatters && priorities.size() == 1 &&
+      model.numNodes > manyNodes) {
+    schedule = shorterOfTwo(scheduler, model, device, priorities.front());
+    return schedule.makespan != never;
+  }
   Schedule fastest;
   auto attempt = [&](const Scheduler::Options &options) {
     Schedule tried;

@@ -24,10 +24,12 @@ namespace baechi::placement::memory {
 bool scheduleWithin(Scheduler &scheduler, const Model &model,
                     const Assignment &device, Schedule &schedule,
                     std::span<const std::vector<int64_t>> priorities = {});
-/// The same with \p lean, the model's, which may be known.
+/// The same with \p lean, the model's, which may be known. \p isFirst: nothing
+/// else is known that would cut schedules off.
 bool scheduleWithin(Scheduler &scheduler, const Model &model, LeanOrders &lean,
                     const Assignment &device, Schedule &schedule,
-                    std::span<const std::vector<int64_t>> priorities = {});
+                    std::span<const std::vector<int64_t>> priorities = {},
+                    bool isFirst = false);
 
 /// \p placement, which fits the memories, with one run or transfer after the
 /// other, in the order of their ends, or transfers as late as they can be where

@@ -29,8 +29,10 @@ static std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
 bool Contest::schedule(const Assignment &device, Schedule &schedule,
                        const std::vector<std::vector<int64_t>> &priorities) {
   if (objective != Objective::Period)
+    // Of what comes later most is cut off early.
     return memory::scheduleWithin(scheduler, model, *known->lean, device,
-                                  schedule, priorities);
+                                  schedule, priorities,
+                                  /*isFirst=*/!hasWinner());
   if (!memory::scheduleWithin(scheduler, model, *known->lean, device, schedule))
     return false;
   // The shortest step need not be the one that follows another soonest.

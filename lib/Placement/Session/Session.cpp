@@ -8,10 +8,10 @@
 
 #include "Session/Session.h"
 #include "Baechi/Placement/Lp/NativeSolver.h"
-#include "Bounds/Bounds.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
 #include "Memory/Memory.h"
+#include "Model/Beside.h"
 #include "Model/DeviceOrder.h"
 #include "Placers/Layers.h"
 #include "Placers/Pieces.h"
@@ -57,22 +57,38 @@ void Session::group() {
   result.grouping = std::move(grouping.steps);
   result.notes.insert(result.notes.end(), grouping.notes.begin(),
                       grouping.notes.end());
-  coarse = grouping::coarsen(model, coarsening);
+  // Tensors that nobody reads become scratch memory.
+  bool isAsItWas = coarsening.numNodes == model.numNodes &&
+                   coarsening.numUnits == model.numUnits &&
+                   !model.memoryMatters();
+  if (!isAsItWas)
+    joined = grouping::coarsen(model, coarsening);
+  coarse = isAsItWas ? &model : &joined;
   for (grouping::Coarsening &level : grouping.levels) {
     Model grouped = grouping::coarsen(model, level);
     levels.push_back({std::move(level), std::move(grouped)});
   }
   result.operatorsBefore = model.numNodes;
-  result.operatorsAfter = coarse.numNodes;
+  result.operatorsAfter = coarse->numNodes;
 }
 
 void Session::bound() {
   phase("bound");
   bool quick = options.budget.kind == Budget::Kind::None;
   // Steps that overlap share what devices and links can do.
-  bounds::Bound bound = options.objective == Objective::Makespan
-                            ? bounds::makespanBound(model, quick)
-                            : bounds::maxLoadBound(model);
+  auto find = [this, quick] {
+    return options.objective == Objective::Makespan
+               ? bounds::makespanBound(model, quick)
+               : bounds::maxLoadBound(model);
+  };
+  // A search ends where it is reached, a placer alone does not ask for it.
+  if (quick && isLarge())
+    boundBeside = beside(find);
+  else
+    keepBound(find());
+}
+
+void Session::keepBound(const bounds::Bound &bound) {
   result.lowerBoundNs = bound.value;
   result.lowerBoundName = bound.name;
 }
@@ -83,7 +99,7 @@ void Session::runPlacer(const placers::Placer &placer, const LpSolver *solver) {
   std::vector<std::string> ignored;
   auto &notes = name == options.placer ? result.notes : ignored;
   placers::Proposals found = placer.propose(
-      {problem, model, coarsening, coarse, options, solver, notes, levels});
+      {problem, model, coarsening, *coarse, options, solver, notes, levels});
   if (!found.error.empty()) {
     // What was asked for is not silently replaced by something else.
     if (name == options.placer)
@@ -224,10 +240,12 @@ void Session::runOthers() {
     return;
   considerPieces();
   considerLayers();
-  if (coarse.numNodes < model.numNodes) {
+  if (coarse->numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     phase("metf:operators");
-    placers::EarliestStart found = placers::earliestStart(model);
+    placers::EarliestStart found = operatorsBeside.valid()
+                                       ? operatorsBeside.get()
+                                       : placers::earliestStart(model);
     contest.consider("metf:operators", std::move(found.device), {found.start});
   }
   // What a placer that does not fit would be answered with, asked for without
@@ -260,10 +278,26 @@ bool Session::open() {
   return true;
 }
 
+/// Two things that a search of a large graph asks for take as long as all
+/// placers together. Their results are the same wherever they are found.
+void Session::beginBeside() {
+  if (!isLarge() || options.budget.kind == Budget::Kind::None)
+    return;
+  if (!options.grouping.empty())
+    operatorsBeside = beside([this] { return placers::earliestStart(model); });
+  if (options.objective != Objective::MaxLoad)
+    searchedBeside = beside(
+        [this] { return std::make_unique<search::SearchModels>(model); });
+}
+
 bool Session::begin() {
-  group();
   const placers::Placer &asked = *placers::placerNamed(options.placer);
+  if (!asked.alone)
+    beginBeside();
+  group();
   runPlacer(asked, options.solver);
+  if (boundBeside.valid())
+    keepBound(boundBeside.get());
   if (!result.error.empty()) {
     phase("");
     return false;

@@ -16,7 +16,9 @@
 #ifndef BAECHI_LIB_PLACEMENT_SESSION_H
 #define BAECHI_LIB_PLACEMENT_SESSION_H
 
+#include "Bounds/Bounds.h"
 #include "Grouping/Coarsen.h"
+#include "Placers/Placers.h"
 #include "Placers/Registry.h"
 #include "Search/Rounds.h"
 #include "Search/Search.h"
@@ -24,6 +26,7 @@
 #include "Session/Contest.h"
 
 #include <chrono>
+#include <future>
 #include <memory>
 
 namespace baechi::placement::session {
@@ -107,6 +110,12 @@ private:
     constexpr int32_t fewNodes = 50'000;
     return model.numNodes <= fewNodes;
   }
+  bool isLarge() const {
+    constexpr int32_t manyNodes = 100'000;
+    return model.numNodes > manyNodes;
+  }
+  void beginBeside();
+  void keepBound(const bounds::Bound &bound);
 
   const Problem &problem;
   const PlaceOptions &options;
@@ -114,11 +123,17 @@ private:
   bool explains;
   Model model;
   grouping::Coarsening coarsening;
-  Model coarse;
+  Model joined;                  ///< what the steps of grouping have joined
+  const Model *coarse = nullptr; ///< that, or the model itself
   std::vector<placers::Level> levels; ///< others of a multilevel grouping
   Contest contest;
   const Session *alike = nullptr;
   std::unique_ptr<search::SearchModels> searched;
+  // Of a large graph, what needs nothing of the others is found beside them.
+  // After the model: the threads end first.
+  std::future<std::unique_ptr<search::SearchModels>> searchedBeside;
+  std::future<placers::EarliestStart> operatorsBeside;
+  std::future<bounds::Bound> boundBeside;
   std::vector<std::vector<Unit>> groupings; ///< known ones
   bool haveVaried = false;
   bool anyUnfit = false;     ///< a placer found nothing within the memories

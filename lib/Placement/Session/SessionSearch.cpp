@@ -48,7 +48,11 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
 }
 
 void Session::makeSearchModels() {
-  if (!searched)
+  if (searched)
+    return;
+  if (searchedBeside.valid())
+    searched = searchedBeside.get();
+  else
     searched = std::make_unique<search::SearchModels>(
         model, alike ? alike->searched.get() : nullptr);
 }
