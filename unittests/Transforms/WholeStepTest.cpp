@@ -38,7 +38,8 @@ func.func @step(%x: tensor<64xf32>, %w: tensor<64xf32> {baechi.updated_by = 0 : 
 
 struct WholeStepTest : public ::testing::Test {
   WholeStepTest() {
-    context.loadDialect<BaechiDialect, func::FuncDialect, arith::ArithDialect>();
+    context
+        .loadDialect<BaechiDialect, func::FuncDialect, arith::ArithDialect>();
     context.allowUnregisteredDialects();
   }
 

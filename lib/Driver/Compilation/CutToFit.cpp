@@ -12,8 +12,6 @@
 #include "Baechi/Driver/Cuts/CutAdvice.h"
 #include "Baechi/Driver/Cuts/FittingCuts.h"
 #include "Baechi/Driver/Cuts/SameBits.h"
-#include "Baechi/Driver/Report/SpillReport.h"
-#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 
 using namespace mlir;
@@ -21,14 +19,6 @@ using namespace baechi;
 
 /// So many ways that fit are compiled and compared with the whole step.
 static constexpr int kMostCompared = 4;
-
-/// What computing again, or waiting in a pool, takes of the step is told from
-/// what has no need of it from this on, ...
-static constexpr double kNoticed = 1.02;
-/// ... and what is in pieces that are only compared with the whole step is
-/// taken instead where it is shorter by this.
-static constexpr double kWorthComparing = 1.05;
-static constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max();
 
 /// How \p way is asked for, beside what was \p asked for.
 static CutRequest requestOf(const SplitChoice &way,
@@ -95,7 +85,7 @@ Compilation::differenceFromWhole(HostCompiler &whole,
 
 FailureOr<CompiledProgram>
 Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
-                             int64_t tooLongNs, std::string &differs) {
+                             std::string &differs) {
   HostCompiler &before = *hostCompiler;
   use(*fitting.compiler);
   bool keepsBits = asked.splits == "none";
@@ -107,8 +97,6 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
     llvm::consumeError(std::move(error));
   else
     program = hostCompiler->compile(target, asked, "baechi", /*isLast=*/false);
-  if (succeeded(program) && aimedNs(*program) >= tooLongNs)
-    program = failure();
   if (succeeded(program) && keepsBits && !fitting.unproven.empty()) {
     llvm::Expected<std::string> difference =
         differenceFromWhole(*compilers.front(), *program, setArguments);
@@ -135,12 +123,11 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
 FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
                                                 const Neediest &most,
                                                 SetArguments setArguments,
-                                                int64_t tooLongNs,
                                                 std::string &why) {
   FailureOr<CompiledProgram> program = failure();
   std::string differs;
   (void)forms.quietly([&] {
-    program = compileInPieces(fitting, setArguments, tooLongNs, differs);
+    program = compileInPieces(fitting, setArguments, differs);
     return LogicalResult(program);
   });
   endPhases();
@@ -182,7 +169,7 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
       break;
     std::string differs;
     FailureOr<CompiledProgram> program =
-        takeCut(*cut, *cuts.neediest(), setArguments, kAnyTime, differs);
+        takeCut(*cut, *cuts.neediest(), setArguments, differs);
     if (succeeded(program))
       return program;
     if (!hasRequest && !differs.empty()) {
@@ -196,44 +183,6 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
     why = textOf(adviseLeanest(forms, cuts, firstChoice), asked);
   }
   return failure();
-}
-
-bool Compilation::mayGainByCuts(const CompiledProgram &rewritten) {
-  if (placement::numComputing(target) > 1 ||
-      (!rewritten.memoryFit && !spillsOf(rewritten.manifest)))
-    return false;
-  placement::Machine ample = target;
-  for (placement::Device &device : ample.devices)
-    device.memory = std::max(device.memory, int64_t(1) << 50);
-  FailureOr<int64_t> ns = failure();
-  (void)forms.quietly([&] {
-    ns = forms.predictFitting(*hostCompiler, ample);
-    return LogicalResult(ns);
-  });
-  return failed(ns) || double(rewritten.predictedNs) > kNoticed * double(*ns);
-}
-
-FailureOr<CompiledProgram>
-Compilation::cutInstead(const CompiledProgram &rewritten,
-                        SetArguments setArguments) {
-  endPhases();
-  FittingCuts cuts(forms, *compilers.front(), firstChoice);
-  std::optional<FittingCut> cut;
-  if (cuts.neediest())
-    cut = cuts.next();
-  if (!cut)
-    return failure();
-  bool isCompared = asked.splits == "none" && !cut->unproven.empty();
-  auto tooLongNs =
-      int64_t(double(aimedNs(rewritten)) / (isCompared ? kWorthComparing : 1));
-  std::string why;
-  FailureOr<CompiledProgram> program =
-      takeCut(*cut, *cuts.neediest(), setArguments, tooLongNs, why);
-  if (succeeded(program))
-    cutReport->isInstead = true;
-  else if (asked.costs == "measured")
-    costs.count(module()); // The last pieces were counted.
-  return program;
 }
 
 void Compilation::addMicroBatches() {
@@ -268,10 +217,6 @@ Compilation::compileOrCut(SetArguments setArguments) {
        mayCut = isTight && mayCutToFit();
   compileWhole(/*isLast=*/!mayCut);
   std::string why;
-  if (succeeded(program) && mayCut && mayGainByCuts(*program))
-    if (FailureOr<CompiledProgram> cut = cutInstead(*program, setArguments);
-        succeeded(cut))
-      return cut;
   if (failed(program) && error != said.end() && mayCut) {
     endPhases();
     // Comparing with the whole step compiles that, too.

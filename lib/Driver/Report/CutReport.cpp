@@ -87,10 +87,6 @@ std::vector<std::string> CutReport::lines() const {
                     "' has " + bytesText(memory, 2) + "; cut, the step fits:");
   else
     lines.push_back("the step as it is does not fit; cut, it does:");
-  if (isInstead)
-    lines.back() = "the step as it is fits only with values that are computed "
-                   "again or wait in a pool; cut, it is predicted to be "
-                   "shorter:";
   if (request.microBatches > 0)
     lines.push_back("the batch in " + std::to_string(request.microBatches) +
                     " pieces that follow each other");
@@ -110,7 +106,6 @@ json::Object CutReport::toJson() const {
       {"device_bytes", memory},
       {"micro_batches", static_cast<int64_t>(request.microBatches)},
       {"split", json::Array(request.rules)},
-      {"instead_of_rewriting", isInstead},
       {"bits", nameOf(bits)},
       {"compared_because", unproven},
       {"text", json::Array(lines())}};

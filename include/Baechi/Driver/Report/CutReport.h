@@ -39,7 +39,6 @@ struct CutReport {
   std::string device;   ///< the largest that computes
   int64_t memory = 0;
   CutRequest request;
-  bool isInstead = false; ///< of computing again and of waiting in a pool
   Bits bits = Bits::Compared;
   std::string unproven; ///< why they are compared
 
