@@ -137,6 +137,8 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   FittingCuts cuts(forms, *compilers.front(), firstChoice);
   if (!cuts.neediest())
     return failure();
+  if (std::optional<WholeStep> whole = findWholeStep(/*fitted=*/nullptr))
+    cuts.compareUntil(whole->ampleNs, /*instead=*/false);
   for (int taken = 0; taken < kMostCompared; ++taken) {
     std::optional<FittingCut> cut = cuts.next();
     if (!cut)
@@ -145,6 +147,7 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
         takeCut(*cut, *cuts.neediest(), setArguments, why);
     if (succeeded(program))
       return program;
+    cuts.preferProven();
   }
   return failure();
 }

@@ -19,10 +19,6 @@
 using namespace mlir;
 using namespace baechi;
 
-// What is told of, each in many parts.
-static constexpr StringRef kSeekingAgain = "looking for what to compute again",
-                           kSeekingStays = "looking for what can wait";
-
 LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
                                std::vector<Diagnostic> &said) {
   OwningOpRef<ModuleOp> original = untouched->clone();
@@ -33,6 +29,9 @@ LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
   for (int32_t pool : placement::poolsOf(planner.machine))
     if (!isSpilled)
       waitInPool(pool, *original, stepNs, said);
+  for (int32_t pool : placement::poolsOf(planner.machine))
+    if (!isSpilled || !found.memoryFit)
+      recomputeAndWait(pool, *original, stepNs, said);
   if (!stepNs)
     return failure();
   if (found.memoryFit)

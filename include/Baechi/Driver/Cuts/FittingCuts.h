@@ -14,6 +14,10 @@
 
 namespace baechi {
 
+/// Of two steps one is preferred for something else than its time where it is
+/// predicted to take no longer than so many times the other.
+inline constexpr double kAboutAsLong = 1.02;
+
 /// A way to cut a step so that it fits, and what was made of it.
 struct FittingCut {
   SplitChoice way;
@@ -37,6 +41,13 @@ public:
   /// The next cut that fits: with the whole step's bits before others, as far
   /// as it is about as fast. Nullopt: no other fits.
   std::optional<FittingCut> next();
+  /// From now on next() gives the cut with the shortest step of all that are
+  /// tried, until one is found that takes about \p enoughNs at most. \p
+  /// instead: the whole step fits, too, and its single operators are cut last.
+  void compareUntil(int64_t enoughNs, bool instead);
+  /// Where they are compared: those that are known to have the whole step's
+  /// bits come first, as one that was not has others.
+  void preferProven() { prefersProven = true; }
 
 private:
   /// What was seen of a way to cut, to which rules are added.
@@ -58,6 +69,8 @@ private:
   /// Why the step cut by \p way is not known to have the whole one's bits, by
   /// how both are computed; empty: it is.
   std::string whyNotProven(const SplitChoice &way);
+  /// The next one where they are compared.
+  std::optional<FittingCut> shortest();
 
   const ModelForms &forms;
   HostCompiler &whole;
@@ -65,8 +78,10 @@ private:
   std::optional<Neediest> most;
   std::optional<Cuttables> cuttables;
   std::vector<SplitChoice> ways;
-  size_t numFormed = 0;             ///< of the ways
-  std::deque<FittingCut> waiting;   ///< the best first
+  size_t numFormed = 0;            ///< of the ways
+  std::deque<FittingCut> waiting;  ///< the best first
+  std::optional<int64_t> enoughNs; ///< they are compared
+  bool prefersProven = false;
   std::optional<SumOrders> ofWhole; ///< once they are asked for
 };
 

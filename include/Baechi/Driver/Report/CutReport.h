@@ -10,6 +10,7 @@
 
 #include "llvm/Support/JSON.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ struct CutReport {
   std::vector<std::string> rules; ///< NAME=DIM:PIECES
   Bits bits = Bits::Compared;
   std::string unproven; ///< why they are compared
+  /// The whole step fits, too; what both are predicted to take.
+  struct Instead {
+    int64_t wholeNs = 0, piecesNs = 0;
+  };
+  std::optional<Instead> instead;
 
   /// The options that ask for it.
   std::string request() const;
