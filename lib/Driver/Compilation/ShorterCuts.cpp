@@ -10,8 +10,8 @@
 /// A step that does not fit as it is may fit where values are computed again or
 /// wait in a pool, and where it is cut, or with both. Where the first takes
 /// clearly longer than the step with ample memory, cuts are predicted, too, by
-/// the roofline, and the shortest is compiled; it is kept where its step, by the
-/// costs that are asked for, is the shorter one.
+/// the roofline, and the shortest is compiled; it is kept where its step, by
+/// the costs that are asked for, is the shorter one.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,8 @@ void Compilation::addShorterCut(std::vector<Candidate> &candidates,
   for (const Candidate &each : candidates)
     if (each.program && (!best || *each.predictedNs < *best->predictedNs))
       best = &each;
-  if (!best || (!best->program->memoryFit && !spillsOf(best->program->manifest)))
+  if (!best ||
+      (!best->program->memoryFit && !spillsOf(best->program->manifest)))
     return;
   std::optional<WholeStep> whole = findWholeStep(&*best->program);
   if (!whole || !isLonger(whole->fittingNs, whole->ampleNs))

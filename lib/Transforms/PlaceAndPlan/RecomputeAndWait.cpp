@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StepFitting.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include "StepFitting.h"
 #include "Transforms/FitMemory/FitRefusals.h"
 #include "Transforms/FitMemory/MemoryFitter.h"
 #include "Transforms/FitMemory/SpillFitter.h"
@@ -20,8 +20,8 @@ static constexpr size_t mostRewrites = 4;
 /// ... where the step is longer than its work by this.
 static constexpr double clearlyLonger = 1.02;
 
-/// Of \p all as many, from the mildest to the leanest. Not of what a person asks
-/// for, so that less memory never finds what more has not seen.
+/// Of \p all as many, from the mildest to the leanest. Not of what a person
+/// asks for, so that less memory never finds what more has not seen.
 static SmallVector<const FitProposal *> pickEvenly(ArrayRef<FitProposal> all) {
   SmallVector<const FitProposal *> some;
   size_t count = std::min(all.size(), mostRewrites);
@@ -40,8 +40,8 @@ void StepFitting::recomputeAndWait(int32_t pool, ModuleOp original,
       ignored, [&] { return MemoryFitter::create(original, planner.machine); });
   // Then something else is wrong.
   if (failed(fitter) ||
-      (!stepNs && fitter->peakBytes() <=
-                      placement::computingBytes(planner.machine)) ||
+      (!stepNs &&
+       fitter->peakBytes() <= placement::computingBytes(planner.machine)) ||
       (stepNs && double(*stepNs) <= clearlyLonger * double(fitter->workNs())))
     return;
   std::vector<FitProposal> proposals = fitter->proposals(
