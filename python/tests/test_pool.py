@@ -15,7 +15,8 @@ import jax.numpy as jnp  # noqa: E402
 import baechi  # noqa: E402
 
 DRAWN = np.random.default_rng(0)
-QUICK = {"costs": "roofline", "budget": "0"}
+# Cuts would be shorter (test_priced_cuts.py).
+QUICK = {"costs": "roofline", "budget": "0", "fit_memory": "whole"}
 
 
 def drawn(*shape):

@@ -227,6 +227,9 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     candidates[number].program = std::move(*program);
     found = true;
   }
+  addShorterCut(candidates, setArguments);
+  if (listener.isStopped())
+    return diagnosed();
   isCompared = candidates.size() > 1;
   llvm::Expected<size_t> chosen = choose(candidates, setArguments);
   if (!chosen)
@@ -246,20 +249,27 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
         "the whole step does not fit the memories; it is computed in " +
         llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
         llvm::Twine(microBatches) + " does");
+  if (best + 1 < compilers.size())
+    cutReport.reset();
   if (cutReport) {
     compiled.manifest["cut_to_fit"] = cutReport->toJson();
     listener.note("the step as it is does not fit the memories; it is computed "
                   "in pieces, as fit-memory=auto does");
   }
+  std::optional<llvm::json::Object> spills = spillsOf(compiled.manifest);
   if (compiled.memoryFit) {
     compiled.manifest["memory_fit"] = toJson(*compiled.memoryFit);
     listener.note("the step as it is does not fit the memories; values are "
                   "computed again, as fit-memory=auto does");
-  } else if (auto spills = spillsOf(compiled.manifest)) {
+  }
+  if (spills) {
     listener.note("the step as it is does not fit the memories; tensors wait "
                   "in a pool, as fit-memory=auto does");
-    compiled.manifest["memory_fit"] = std::move(*spills);
+    addSpills(compiled.manifest, std::move(*spills));
   }
+  if (llvm::json::Object *fit = compiled.manifest.getObject("memory_fit");
+      fit && !cutReport && !otherCuts.empty())
+    fit->getArray("text")->push_back(otherCuts);
   reportCheckpoints(best, candidates);
   reportPieces(best, candidates);
   if (asked.costs == "measured")

@@ -162,6 +162,8 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   FittingCuts cuts(forms, *compilers.front(), firstChoice);
   if (!cuts.neediest())
     return failure();
+  if (std::optional<WholeStep> whole = findWholeStep(/*fitted=*/nullptr))
+    cuts.compareUntil(whole->ampleNs, /*instead=*/false);
   bool hasRequest = false;
   for (int taken = 0; taken < kMostCompared; ++taken) {
     std::optional<FittingCut> cut = cuts.next();
@@ -176,6 +178,7 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
       why = std::move(differs);
       hasRequest = !cut->way.ordered;
     }
+    cuts.preferProven();
   }
   if (why.empty() && !listener.isStopped()) {
     endPhases();

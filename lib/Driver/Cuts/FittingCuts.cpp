@@ -36,10 +36,9 @@ static constexpr int kMostOutlined = 24;
 /// So many of the operations that an operator was formed of are cut.
 static constexpr size_t kMostOperations = 3;
 /// Beside a way that fits and is not known to have the whole step's bits so
-/// many others are looked at, of which one may be known to, ...
+/// many others are looked at, of which one may be known to and is taken where
+/// its step is about as long.
 static constexpr int kMostBeside = 2;
-/// ... and is taken where its step is predicted to be no longer than this.
-static constexpr double kAboutAsLong = 1.05;
 
 std::optional<Cuttables> baechi::findCuttables(ModuleOp model) {
   OwningOpRef<ModuleOp> inlined = model.clone();
@@ -290,6 +289,8 @@ std::optional<FittingCut> FittingCuts::nextTried() {
 }
 
 std::optional<FittingCut> FittingCuts::next() {
+  if (enoughNs)
+    return shortest();
   auto isStopped = [&] { return forms.heard().isStopped(); };
   int beside = 0;
   while (numFormed < ways.size() && !isStopped()) {

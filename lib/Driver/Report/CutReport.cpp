@@ -14,6 +14,7 @@
 
 using namespace baechi;
 using placement::bytesText;
+using placement::millisecondsText;
 namespace json = llvm::json;
 
 static llvm::StringRef nameOf(CutReport::Bits bits) {
@@ -81,7 +82,12 @@ std::string CutRequest::text() const {
 
 std::vector<std::string> CutReport::lines() const {
   std::vector<std::string> lines;
-  if (needs > memory)
+  if (instead)
+    lines.push_back(
+        "the step as it is does not fit; whole, it fits and takes " +
+        millisecondsText(instead->wholeNs) + "; cut, it is predicted to take " +
+        millisecondsText(instead->piecesNs) + ":");
+  else if (needs > memory)
     lines.push_back("'" + neediest + "' by itself needs " +
                     placement::bytesTextUp(needs, 2) + ", '" + device +
                     "' has " + bytesText(memory, 2) + "; cut, the step fits:");
@@ -99,7 +105,7 @@ std::vector<std::string> CutReport::lines() const {
 }
 
 json::Object CutReport::toJson() const {
-  return json::Object{
+  json::Object report{
       {"operator", neediest},
       {"needs_bytes", needs},
       {"device", device},
@@ -109,4 +115,9 @@ json::Object CutReport::toJson() const {
       {"bits", nameOf(bits)},
       {"compared_because", unproven},
       {"text", json::Array(lines())}};
+  if (instead) {
+    report["whole_ns"] = instead->wholeNs;
+    report["pieces_ns"] = instead->piecesNs;
+  }
+  return report;
 }

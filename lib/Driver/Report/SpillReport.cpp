@@ -106,6 +106,19 @@ static std::vector<std::string> linesOf(const Spills &spills) {
   return lines;
 }
 
+void baechi::addSpills(json::Object &manifest, json::Object spills) {
+  json::Object *again = manifest.getObject("memory_fit");
+  if (!again) {
+    manifest["memory_fit"] = std::move(spills);
+    return;
+  }
+  for (auto &[key, value] : spills)
+    if (key != "text")
+      (*again)[key] = std::move(value);
+  for (json::Value &line : *spills.getArray("text"))
+    again->getArray("text")->push_back(std::move(line));
+}
+
 std::optional<json::Object> baechi::spillsOf(const json::Object &manifest) {
   std::optional<Spills> spills = readSpills(manifest);
   if (!spills)

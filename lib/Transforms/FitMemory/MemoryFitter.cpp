@@ -57,6 +57,13 @@ int64_t MemoryFitter::residentBytes() const {
   return bytes;
 }
 
+int64_t MemoryFitter::workNs() const {
+  int64_t ns = 0;
+  for (const placement::Operator &op : graph.graph.ops)
+    ns += placement::timeOn(op, options.kind).value_or(0);
+  return ns;
+}
+
 std::optional<FitProposal> MemoryFitter::within(int64_t bytes) const {
   auto found =
       placement::recomputeWithin(graph.graph, options, lean, bytes, *chains);

@@ -42,6 +42,8 @@ public:
   llvm::StringRef nameOf(int32_t op) const { return graph.graph.ops[op].name; }
   mlir::Operation *operationOf(int32_t op) const { return graph.operation(op); }
   int64_t residentBytes() const;
+  /// The time of all operators.
+  int64_t workNs() const;
 
   /// The rewrite that takes least time of those within \p bytes.
   std::optional<FitProposal> within(int64_t bytes) const;

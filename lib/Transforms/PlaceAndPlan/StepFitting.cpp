@@ -19,10 +19,6 @@
 using namespace mlir;
 using namespace baechi;
 
-// What is told of, each in many parts.
-static constexpr StringRef kSeekingAgain = "looking for what to compute again",
-                           kSeekingStays = "looking for what can wait";
-
 /// By the runtime's rules a step may take less than by a plan's own times, by
 /// no more than this, as far as is known.
 static constexpr double kMostSaved = 1.25;
@@ -37,6 +33,9 @@ LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
   for (int32_t pool : placement::poolsOf(planner.machine))
     if (!isSpilled)
       waitInPool(pool, *original, stepNs, said);
+  for (int32_t pool : placement::poolsOf(planner.machine))
+    if (!isSpilled || !found.memoryFit)
+      recomputeAndWait(pool, *original, stepNs, said);
   if (!stepNs)
     return failure();
   if (found.memoryFit)

@@ -55,10 +55,22 @@ private:
   llvm::LogicalResult spill(const SpillFitter &fitter,
                             std::optional<int64_t> otherwiseNs,
                             UnfitPlans &unfit, StepPlanner::Said &said);
+  /// Values of \p original are computed again for a memory, and of what that
+  /// holds the rest waits in the pool, where that takes less than \p stepNs,
+  /// which it then is.
+  void recomputeAndWait(int32_t pool, mlir::ModuleOp original,
+                        std::optional<int64_t> &stepNs,
+                        StepPlanner::Said &said);
   void useSpill(const SpillFitter &fitter, const placement::SpillPlan &proposal,
                 StepPlanner::Said &spillSaid, StepPlanner::Said &said);
   void spread(const SpillFitter &fitter, std::optional<int64_t> &stepNs,
               StepPlanner::Said &said);
+
+  // What is told of, each in many parts.
+  static constexpr llvm::StringLiteral kSeekingAgain =
+                                           "looking for what to compute again",
+                                       kSeekingStays =
+                                           "looking for what can wait";
 
   StepPlanner &planner;
   PlaceAndPlanReport &found;

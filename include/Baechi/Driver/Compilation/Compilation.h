@@ -19,6 +19,7 @@
 
 namespace baechi {
 
+class FittingCuts;
 struct FittingCut;
 struct Neediest;
 
@@ -156,6 +157,18 @@ private:
   /// change its results.
   mlir::FailureOr<CompiledProgram> cutToFit(SetArguments setArguments,
                                             std::string &why);
+  /// The whole step by the roofline, with the placer alone.
+  struct WholeStep {
+    int64_t ampleNs = 0;   ///< where the memory is large enough
+    int64_t fittingNs = 0; ///< as it fits
+  };
+  /// That, with \p fitted, as it fits; nullopt: pieces are not compared with
+  /// it, as several devices compute. \p fitted null: it does not fit.
+  std::optional<WholeStep> findWholeStep(const CompiledProgram *fitted);
+  /// Where all that fits takes longer for that it fits, a cut whose step is
+  /// shorter joins the compilers, as the last of them.
+  void addShorterCut(std::vector<Candidate> &candidates,
+                     SetArguments setArguments);
   /// Which of those that fit is predicted, or where they can be tried, found to
   /// be the fastest.
   llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
@@ -218,6 +231,8 @@ private:
   bool slicesParameters = false;
   /// What made the step fit, where it was cut for that: the last compiler's.
   std::optional<CutReport> cutReport;
+  /// What is said of cuts that were compared with the whole step, which stays.
+  std::string otherCuts;
   /// The last of the compilers, where they are micro-batches; else 0.
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them

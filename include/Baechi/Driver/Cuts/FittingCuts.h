@@ -15,6 +15,10 @@
 
 namespace baechi {
 
+/// Of two steps one is preferred for something else than its time where it is
+/// predicted to take no longer than so many times the other.
+inline constexpr double kAboutAsLong = 1.02;
+
 /// A way to cut a step so that it fits, and what was made of it.
 struct FittingCut {
   SplitChoice way;
@@ -40,6 +44,13 @@ public:
   std::optional<FittingCut> next();
   /// The next cut that fits, in the order in which they are tried.
   std::optional<FittingCut> nextTried();
+  /// From now on next() gives the cut with the shortest step of all that are
+  /// tried, until one is found that takes about \p enoughNs at most. \p
+  /// instead: the whole step fits, too, and its single operators are cut last.
+  void compareUntil(int64_t enoughNs, bool instead);
+  /// Where they are compared: those that are known to have the whole step's
+  /// bits come first, as one that was not has others.
+  void preferProven() { prefersProven = true; }
 
   /// A cut that does not fit.
   struct Unfit {
@@ -58,6 +69,8 @@ private:
     SplitChoice choice;
     int64_t fewest = 2;
   };
+  /// In more pieces than let each operator fit by itself.
+  static bool isLastResort(const Way &way) { return way.fewest > 2; }
   static std::vector<Way> waysToCut(const ModelForms &forms,
                                     const SplitChoice &first);
 
@@ -84,6 +97,8 @@ private:
   /// Why the step cut by \p way is not known to have the whole one's bits, by
   /// how both are computed; empty: it is.
   std::string whyNotProven(const SplitChoice &way);
+  /// The next one where they are compared.
+  std::optional<FittingCut> shortest();
 
   const ModelForms &forms;
   HostCompiler &whole;
@@ -93,8 +108,10 @@ private:
   std::vector<Way> ways;
   /// The modules that were formed and have no plan that fits.
   llvm::StringSet<> inVain;
-  size_t numFormed = 0;             ///< of the ways
-  std::deque<FittingCut> waiting;   ///< the best first
+  size_t numFormed = 0;            ///< of the ways
+  std::deque<FittingCut> waiting;  ///< the best first
+  std::optional<int64_t> enoughNs; ///< they are compared
+  bool prefersProven = false;
   std::optional<SumOrders> ofWhole; ///< once they are asked for
   std::optional<Unfit> leastUnfit;
 };

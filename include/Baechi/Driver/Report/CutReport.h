@@ -10,6 +10,7 @@
 
 #include "llvm/Support/JSON.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ struct CutReport {
   CutRequest request;
   Bits bits = Bits::Compared;
   std::string unproven; ///< why they are compared
+  /// The whole step fits, too; what both are predicted to take.
+  struct Instead {
+    int64_t wholeNs = 0, piecesNs = 0;
+  };
+  std::optional<Instead> instead;
 
   std::vector<std::string> lines() const;
   llvm::json::Object toJson() const;

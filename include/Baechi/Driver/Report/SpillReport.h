@@ -17,6 +17,10 @@ namespace baechi {
 /// reads (`text`); nullopt: nothing.
 std::optional<llvm::json::Object> spillsOf(const llvm::json::Object &manifest);
 
+/// Says \p spills in \p manifest, after what is computed again, where that is
+/// said there.
+void addSpills(llvm::json::Object &manifest, llvm::json::Object spills);
+
 } // namespace baechi
 
 #endif // BAECHI_DRIVER_REPORT_SPILLREPORT_H
