@@ -180,7 +180,8 @@ std::string RemoteState::change(int, size_t array,
   return guarded([&] {
     check();
     setRows(
-        arrays[array], changeOf(before, after, cache->options().workers),
+        arrays[array],
+        changeOf(arrays[array], before, after, cache->options().workers),
         [&](size_t row, const float *whole) { cache->inc(array, row, whole); });
   });
 }

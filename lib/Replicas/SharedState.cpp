@@ -44,7 +44,8 @@ std::string SharedState::change(int replica, size_t array,
                                 const std::vector<float> &before,
                                 const std::vector<float> &after) {
   return guarded([&] {
-    setRows(arrays[array], changeOf(before, after, store->options().workers),
+    setRows(arrays[array],
+            changeOf(arrays[array], before, after, store->options().workers),
             [&](size_t row, const float *whole) {
               store->inc(replica, array, row, whole);
             });

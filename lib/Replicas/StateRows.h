@@ -29,8 +29,14 @@ inline size_t rowsOf(const SharedArray &array) {
 inline std::vector<store::TableShape>
 tablesOf(const std::vector<SharedArray> &arrays) {
   std::vector<store::TableShape> tables;
-  for (const SharedArray &array : arrays)
-    tables.push_back({array.name, rowsOf(array), widthOf(array)});
+  for (const SharedArray &array : arrays) {
+    store::TableShape &table = tables.emplace_back(
+        store::TableShape{array.name, rowsOf(array), widthOf(array)});
+    if (array.revised) {
+      table.rule = store::UpdateRule::AdaptiveRevision;
+      table.step = *array.revised;
+    }
+  }
   return tables;
 }
 
@@ -79,13 +85,15 @@ void setRows(const SharedArray &array, const std::vector<float> &values,
 }
 
 /// What one of \p replicas changed.
-inline std::vector<float> changeOf(const std::vector<float> &before,
+inline std::vector<float> changeOf(const SharedArray &array,
+                                   const std::vector<float> &before,
                                    const std::vector<float> &after,
                                    int replicas) {
   std::vector<float> change(after.size());
-  std::transform(
-      after.begin(), after.end(), before.begin(), change.begin(),
-      [&](float next, float seen) { return (next - seen) / float(replicas); });
+  // A step goes against its gradient.
+  float share = float(array.revised ? -replicas : replicas);
+  std::transform(after.begin(), after.end(), before.begin(), change.begin(),
+                 [&](float next, float seen) { return (next - seen) / share; });
   return change;
 }
 

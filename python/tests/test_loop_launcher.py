@@ -18,7 +18,8 @@ import pytest
 import baechi
 from baechi.common.launch import Launch, find_launch
 from baechi.compiling import tools
-from baechi.loops import applications, data, launched
+from baechi.loops import applications, data
+from baechi.steps import launched
 
 PROGRAM = """
 import hashlib, os, sys
@@ -68,7 +69,7 @@ import os, pathlib, sys, time
 import numpy as np
 import baechi
 from baechi.compiling.tools import CompileError
-from baechi.loops import launched, ranks
+from baechi.steps import launched, ranks
 
 def full(*given):
     raise OSError(28, "No space left on device")

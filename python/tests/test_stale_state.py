@@ -211,3 +211,72 @@ def test_a_step_of_another_framework_keeps_its_types() -> None:
         assert trained.state()["count"].tolist() == [3, 3] and not state["count"].any()
     with pytest.raises(StoreError, match="is of type float64 and shape"):
         baechi.stale_step(step, {"w": np.zeros(1)}, **options)
+
+
+@pytest.mark.parametrize("revised", [0.3, {"state['in']": 0.3, "state['out']": 0.2}])
+def test_revised_steps_of_one_replica_are_those_of_adagrad(revised: Any) -> None:
+    """Nothing is late there, and what the step multiplies the gradient by changes nothing."""
+
+    def train(state: Any, x: Any, y: Any) -> Any:
+        def loss_of(p: Any) -> Any:
+            return jnp.mean((jnp.tanh(x @ p["in"]) @ p["out"] - y) ** 2)
+
+        loss, gradients = jax.value_and_grad(loss_of)(state)
+        return jax.tree.map(lambda p, g: p - 0.125 * g, state, gradients), loss
+
+    random = np.random.default_rng(0)
+    state = {
+        "in": (random.normal(size=(8, 40)) / 3).astype(np.float32),
+        "out": (random.normal(size=(40, 1)) / 6).astype(np.float32),
+    }
+    expected = {name: np.array(value, np.float64) for name, value in state.items()}
+    sums = {name: np.zeros(value.shape) for name, value in state.items()}
+    options: Any = {"costs": "roofline", "budget": "0", "revised": revised}
+    with baechi.stale_step(train, state, replicas=1, staleness=0, **options) as step:
+        for _ in range(6):
+            x = random.normal(size=(16, 8)).astype(np.float32)
+            y = np.tanh(x[:, :1])
+            step(x, y).result()
+            inner = np.tanh(x @ expected["in"])
+            error = 2 * (inner @ expected["out"] - y) / len(x)
+            gradients = {
+                "in": x.T @ ((error @ expected["out"].T) * (1 - inner**2)),
+                "out": inner.T @ error,
+            }
+            for name, gradient in gradients.items():
+                size = revised if isinstance(revised, float) else revised[f"state['{name}']"]
+                sums[name] += gradient**2
+                expected[name] -= size * gradient / np.sqrt(sums[name])
+        found = step.state()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_revised_steps_of_several_replicas_train(staleness: int) -> None:
+    random = np.random.default_rng(0)
+    truth = random.normal(size=(8, 1)).astype(np.float32)
+
+    def train(w: Any, x: Any, y: Any) -> Any:
+        loss, gradient = jax.value_and_grad(lambda w: jnp.mean((x @ w - y) ** 2))(w)
+        return w - gradient, loss
+
+    options: Any = {"costs": "roofline", "budget": "0", "checked": True, "revised": 0.3}
+    start = np.zeros((8, 1), np.float32)
+    with baechi.stale_step(train, start, replicas=4, staleness=staleness, **options) as step:
+        for _ in range(300):
+            x = random.normal(size=(32, 8)).astype(np.float32)
+            step(x, x @ truth)
+        np.testing.assert_allclose(step.state(), truth, atol=0.02)
+
+
+def test_what_cannot_be_revised_is_told() -> None:
+    def made(revised: Any) -> None:
+        baechi.stale_step(
+            lambda s, x: (s, x), np.zeros(3), replicas=2, staleness=1, revised=revised
+        )
+
+    with pytest.raises(StoreError, match=r"revised has 'w', which replicas do not share; .* state"):
+        made({"w": 0.1})
+    with pytest.raises(StoreError, match="is revised with steps of 0"):
+        made(0)

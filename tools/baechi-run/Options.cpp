@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <deque>
 #include <memory>
 
@@ -97,6 +98,19 @@ Opt<double> bandwidth("bandwidth", cl::value_desc("B"),
                                "that a replica sends and receives between its "
                                "steps' ends; default: at these alone"),
                       cl::cat(category));
+Opt<std::string>
+    order("order", cl::value_desc("ORDER"),
+          cl::desc("of --bandwidth: which rows go first, relative (default; "
+                   "the largest change beside their values), magnitude, age, "
+                   "random or round-robin"),
+          cl::cat(category));
+Opt<double> revised(
+    "revised", cl::value_desc("STEP"),
+    cl::desc("of --staleness: take what a replica's step changes for its "
+             "gradient's share, of which steps of this size are made that know "
+             "how late they are (adaptive revision); for steps that go along "
+             "the gradient and keep nothing of it"),
+    cl::cat(category));
 Opt<std::string>
     inputs("inputs", cl::value_desc("FILE"),
            cl::desc(".npz of arguments by name or argN; the others "
@@ -221,6 +235,29 @@ static llvm::Error checkEmit(const RunOptions &options) {
   return checkWritable(options.library);
 }
 
+/// Of --staleness.
+static llvm::Expected<StaleOptions> staleOptions(int replicas) {
+  StaleOptions stale;
+  stale.replicas = replicas;
+  stale.staleness = staleness;
+  if (bandwidth.getNumOccurrences())
+    stale.bandwidth = bandwidth;
+  if (order.getNumOccurrences()) {
+    stale.order = orderOf(order);
+    if (!stale.order)
+      return llvm::createStringError(
+          "unknown order '" + order +
+          "' of --order; known: relative, magnitude, age, random, round-robin");
+  }
+  if (revised.getNumOccurrences()) {
+    if (!std::isfinite(revised) || revised <= 0)
+      return llvm::createStringError(
+          "--revised is the size of steps: give a number above 0");
+    stale.revised = revised;
+  }
+  return stale;
+}
+
 static llvm::Error check(const RunOptions &options) {
   if (options.driver.model.empty() && options.queryMachine.empty())
     return llvm::createStringError(
@@ -229,6 +266,13 @@ static llvm::Error check(const RunOptions &options) {
     return error;
   if (llvm::Error error = checkOptions(options.driver))
     return error;
+  for (const auto &[name, times] :
+       {std::pair("order", order.getNumOccurrences()),
+        {"revised", revised.getNumOccurrences()}})
+    if (!options.stale && times)
+      return llvm::createStringError("--" + llvm::Twine(name) +
+                                     " is of replicas with a late state: give "
+                                     "--staleness=S, too");
   if (!options.stale && bandwidth.getNumOccurrences())
     return llvm::createStringError("--bandwidth is what replicas with a late "
                                    "state may send: give --staleness=S, too");
@@ -287,9 +331,10 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   options.steps.killRank = killRank;
   options.files = {outputs, trace, json, html, calibrateFile};
   if (staleness.getNumOccurrences()) {
-    options.stale = {int(driver.replicas), staleness, std::nullopt, false};
-    if (bandwidth.getNumOccurrences())
-      options.stale->bandwidth = bandwidth;
+    llvm::Expected<StaleOptions> stale = staleOptions(int(driver.replicas));
+    if (!stale)
+      return stale.takeError();
+    options.stale = std::move(*stale);
     options.stale->results = !options.files.outputs.empty();
     driver.replicas = 1;
   }

@@ -8,6 +8,7 @@
 
 #include "Baechi/Replicas/SharedState.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <numeric>
 #include <thread>
@@ -29,6 +30,40 @@ std::vector<float> numbers(size_t count, float first) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), first);
   return values;
+}
+
+/// One replica's are late for nobody: then its steps are AdaGrad's, whatever
+/// its own step multiplies the gradient by.
+TEST(SharedState, RevisedStepsAreAdaGrads) {
+  std::vector<SharedArray> arrays = {{"a", 3, 0.5}, {"b", 1}};
+  std::string error;
+  auto state = SharedState::create(arrays, optionsOf(1, 0), error);
+  ASSERT_TRUE(state) << error;
+  ASSERT_EQ(state->set(0, {1, -2, 4}), "");
+  ASSERT_EQ(state->set(1, {3}), "");
+  std::vector<double> expected = {1, -2, 4}, squares(3);
+  std::vector<float> seen, other;
+  for (int step = 1; step < 9; ++step) {
+    ASSERT_EQ(state->see(0, 0, seen), "");
+    ASSERT_EQ(state->see(0, 1, other), "");
+    std::vector<float> next = seen;
+    for (size_t i = 0; i < next.size(); ++i) {
+      double gradient = expected[i] * (i + 1) + 0.25 * step;
+      next[i] = float(seen[i] - 0.125 * gradient);
+      squares[i] += gradient * gradient;
+      expected[i] -= 0.5 * gradient / std::sqrt(squares[i]);
+    }
+    ASSERT_EQ(state->change(0, 0, seen, next), "");
+    ASSERT_EQ(state->change(0, 1, other, {other[0] + 1}), "");
+    ASSERT_EQ(state->end(0), "");
+  }
+  state->finish(0);
+  ASSERT_EQ(state->drain(), "");
+  ASSERT_EQ(state->read(0, seen), "");
+  for (size_t i = 0; i < seen.size(); ++i)
+    EXPECT_NEAR(seen[i], expected[i], 1e-4);
+  ASSERT_EQ(state->read(1, other), "");
+  EXPECT_EQ(other[0], 11);
 }
 
 /// Arrays of one row, of whole rows, and with a rest.

@@ -21,6 +21,7 @@
 #define BAECHI_REPLICAS_REPLICASTATE_H
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ namespace baechi::replicas {
 struct SharedArray {
   std::string name;
   size_t elements = 0;
+  /// What replicas change is a gradient, of which the store makes steps of this
+  /// size that know how late they are; none: what they change is added.
+  std::optional<double> revised = std::nullopt;
 };
 
 /// The arrays as replicas of this process see them, who each call from one

@@ -113,6 +113,8 @@ void addNotes(const RunReport &report, std::vector<std::string> &notes) {
     notes.push_back(llvm::formatv("Disturbed: the machine did the work of "
                                   "{0:f1} processors for others.",
                                   *report.othersWork));
+  for (const std::string &link : simulatedLinks(report.program))
+    notes.push_back("Times are of a " + link + ".");
   if (size_t disturbed = report.kernelCosts.disturbed)
     notes.push_back(std::to_string(disturbed) +
                     " rows of the profile were disturbed by other work.");

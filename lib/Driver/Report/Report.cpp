@@ -45,6 +45,19 @@ static double usedPercent(const runtime::LaneRecord &links) {
   return percent(links.usedNs, links.waitedNs);
 }
 
+std::vector<std::string>
+baechi::simulatedLinks(const runtime::Program &program) {
+  std::vector<std::string> links;
+  for (const runtime::QueueInfo &queue : program.queues)
+    if (queue.link)
+      links.push_back(llvm::formatv(
+          "simulated network: {0} to {1} {2:f1} us and {3} bytes "
+          "a us",
+          program.devices[queue.from].name, program.devices[queue.to].name,
+          double(queue.link->latencyNs) / 1e3, queue.link->bytesPerUs));
+  return links;
+}
+
 double RunReport::predictedNs() const {
   if (overlapped > 0 && program.predicted.periodNs > 0)
     return program.predicted.periodNs;
@@ -185,12 +198,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
     os << "           one device: "
        << (singleRefused.empty() ? "not run, as asked" : singleRefused) << "\n";
 
-  for (const runtime::QueueInfo &queue : program.queues)
-    if (queue.link)
-      os << "network    simulated network: " << program.devices[queue.from].name
-         << " to " << program.devices[queue.to].name
-         << format(" %.1f us and %.0f bytes a us\n",
-                   queue.link->latencyNs / 1e3, double(queue.link->bytesPerUs));
+  for (const std::string &link : simulatedLinks(program))
+    os << "network    " << link << "\n";
   if (measured.links.waitedNs > 0) {
     os << format("           links used %.1f %% while messages waited",
                  usedPercent(measured.links));
@@ -333,6 +342,8 @@ json::Object RunReport::toJson() const {
       {"furthest_operators", std::move(furthest)},
       {"fastest_step", stepToJson(*this)},
       {"losses", json::Array(llvm::map_range(losses, number))}};
+  if (std::vector<std::string> links = simulatedLinks(program); !links.empty())
+    report["network"] = json::Array(links);
   if (measured.links.waitedNs > 0)
     report["links"] =
         json::Object{{"used_percent", usedPercent(measured.links)},

@@ -197,7 +197,7 @@ llvm::Error StaleFollower::start(llvm::ArrayRef<std::string> parts,
     }
   }
   llvm::Expected<StaleProgram> shared =
-      StaleProgram::of(replicas.front()->program().program());
+      StaleProgram::of(replicas.front()->program().program(), asked);
   if (!shared)
     return shared.takeError();
   stale = std::move(*shared);

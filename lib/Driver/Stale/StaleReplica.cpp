@@ -82,19 +82,42 @@ Array baechi::fromFloats(const runtime::BufferInfo &info,
   return array;
 }
 
+constexpr std::pair<llvm::StringLiteral, store::SendOrder> orders[] = {
+    {"relative", store::SendOrder::RelativeMagnitude},
+    {"magnitude", store::SendOrder::Magnitude},
+    {"age", store::SendOrder::Age},
+    {"random", store::SendOrder::Random},
+    {"round-robin", store::SendOrder::RoundRobin}};
+
+std::optional<store::SendOrder> baechi::orderOf(llvm::StringRef name) {
+  for (auto [known, order] : orders)
+    if (known == name)
+      return order;
+  return std::nullopt;
+}
+
+llvm::StringRef baechi::nameOf(store::SendOrder order) {
+  for (auto [name, known] : orders)
+    if (known == order)
+      return name;
+  llvm_unreachable("an order without a name");
+}
+
 store::StoreOptions baechi::storeOptionsOf(const StaleOptions &asked,
                                            double watchdogSeconds) {
   store::StoreOptions options;
   options.workers = asked.replicas;
   options.staleness = asked.staleness;
   options.budget = asked.bandwidth;
+  options.order = asked.order.value_or(options.order);
   options.patience = watchdogSeconds > 0
                          ? watchdogSeconds
                          : std::numeric_limits<double>::infinity();
   return options;
 }
 
-llvm::Expected<StaleProgram> StaleProgram::of(const runtime::Program &program) {
+llvm::Expected<StaleProgram> StaleProgram::of(const runtime::Program &program,
+                                              const StaleOptions &asked) {
   StaleProgram stale;
   std::vector<bool> isNext(program.results.size());
   for (auto [i, argument] : llvm::enumerate(program.arguments)) {
@@ -113,7 +136,7 @@ llvm::Expected<StaleProgram> StaleProgram::of(const runtime::Program &program) {
     if (!isShared(argument.type) || elements == 0)
       continue;
     each.shared = stale.arrays.size();
-    stale.arrays.push_back({argument.name, elements});
+    stale.arrays.push_back({argument.name, elements, asked.revised});
   }
   for (auto [i, result] : llvm::enumerate(program.results)) {
     if (!isNext[i] && result.name != kOutside)

@@ -35,6 +35,10 @@ void StaleReport::print(llvm::raw_ostream &os) const {
   if (asked.bandwidth)
     os << ", " << support::bytesText(*asked.bandwidth)
        << "/s each way between steps";
+  if (asked.order)
+    os << ", " << nameOf(*asked.order) << " first";
+  if (asked.revised)
+    os << ", in revised steps of " << llvm::formatv("{0:g}", *asked.revised);
   os << "\n";
   if (!ranks.empty())
     os << "ranks      " << ranks << "\n";
@@ -90,6 +94,10 @@ json::Object StaleReport::toJson() const {
     object["ranks"] = ranks;
   if (asked.bandwidth)
     object["bandwidth"] = *asked.bandwidth;
+  if (asked.order)
+    object["order"] = nameOf(*asked.order);
+  if (asked.revised)
+    object["revised"] = *asked.revised;
   return object;
 }
 
@@ -110,6 +118,14 @@ llvm::Error baechi::checkStale(const std::optional<StaleOptions> &stale,
         "--bandwidth with --staleness=0: what is sent between steps' ends "
         "would be part of some replicas' state and not of others'; leave "
         "--bandwidth off, or give a staleness of 1 or more");
+  if (stale->order && !stale->bandwidth)
+    return mistake("--order is of the rows that a bandwidth does not let "
+                   "through at once: give --bandwidth=B, too");
+  if (driver.transfers == "network")
+    return mistake(
+        "--transfers=network simulates links between devices of one program, "
+        "and with --staleness replicas send to the store's: say what each may "
+        "send with --bandwidth=B, and leave one of them off");
   for (auto [name, isAsked] : {std::pair("exchange", !driver.exchange.empty()),
                                {"factors", driver.factors != "none"},
                                {"splits", driver.splits != "none"},

@@ -68,7 +68,7 @@ llvm::Error StaleRun::start() {
       return created.takeError();
     replicas.push_back(std::make_unique<StaleReplica>(i, std::move(*created)));
   }
-  llvm::Expected<StaleProgram> shared = StaleProgram::of(program());
+  llvm::Expected<StaleProgram> shared = StaleProgram::of(program(), asked);
   if (!shared)
     return shared.takeError();
   stale = std::move(*shared);

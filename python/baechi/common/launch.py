@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pathlib
 import re
+import secrets
 import socket
+import sys
 from collections.abc import Callable, Mapping
+from typing import Any
+
+from baechi.common import users
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +32,13 @@ class Launch:
 
 
 def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
-    """None where nothing has started several. Raises ValueError, which names the variable."""
+    """None where nothing has started several. Raises ValueError, which names the variable. Where
+    this program has called `jax.distributed.initialize`, all of its processes call this, and wait
+    here for each other."""
     given = os.environ if environment is None else environment
     _check_own(given)
+    if environment is None and not given.get("BAECHI_RANKS") and (state := _jax_state()):
+        return _of_jax(given, state)
     for variables, read in _LAUNCHERS:
         if all(given.get(name) for name in variables):
             found = read(given)
@@ -40,6 +50,64 @@ def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
             place = _place(given) or found.place
             return dataclasses.replace(found, place=place) if found.ranks > 1 else None
     return None
+
+
+def warn_of_whole(replicas: int, mend: str) -> None:
+    """For a step of replicas that each of several processes computes as a whole."""
+    if replicas < 2:
+        return
+    state = _jax_state()
+    try:
+        launch = None if state else find_launch(dict(os.environ))
+        started = f"{launch.launcher} has started {launch.ranks} processes" if launch else ""
+    except ValueError as error:
+        started = f"several processes seem to be started ({error})"
+    if state:
+        started = f"jax.distributed has {state.num_processes} processes"
+    if started:
+        users.warn(
+            f"replicas is {replicas}, and {started}: this one computes all replicas by itself, and "
+            f"exchanges nothing with the others; {mend}"
+        )
+
+
+def _jax_state() -> Any:
+    """That of `jax.distributed`, where it has several processes."""
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    if state is None or state.client is None or state.num_processes < 2:
+        return None
+    return state
+
+
+_OF_JAX = "jax.distributed"
+_SECONDS = 120  # that its processes wait for each other
+_known: dict[int, Launch] = {}  # by the client that has told it
+
+
+def _of_jax(given: Mapping[str, str], state: Any) -> Launch:
+    """What its processes have told each other through its coordinator, once."""
+    if (key := id(state.client)) in _known:
+        return _known[key]
+    rank, ranks = state.process_id, state.num_processes
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    machine = f"{socket.gethostname()} {boot}"
+    said = []
+    state.client.key_value_set(f"baechi/{rank}", f"{secrets.token_hex(8)} {machine}")
+    for other in range(ranks):
+        try:
+            said.append(state.client.blocking_key_value_get(f"baechi/{other}", _SECONDS * 1000))
+        except Exception as error:  # JAX's own
+            raise ValueError(
+                f"process {other} of jax.distributed's {ranks} has not come after {_SECONDS} s: "
+                "all of them make the same steps, with ranks='launcher'"
+            ) from error
+    here = sum(each.partition(" ")[2] == machine for each in said)
+    host, _, port = state.coordinator_address.rpartition(":")
+    # Its coordinator listens at that port.
+    place = host.strip("[]"), int(port) + 1 if int(port) < 65535 else int(port) - 1
+    job = f"{state.coordinator_address}.{said[0].partition(' ')[0]}"
+    _known[key] = Launch(_OF_JAX, rank, ranks, here, job, _place(given) or place)
+    return _known[key]
 
 
 def _number(given: Mapping[str, str], name: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ SLOW = Network(1e6)  # a table takes as long as some slots
 FREQUENCIES = (2, 8, 32)  # clocks of a pass
 SHARES = (1.0, 0.5)  # of the step that is stable without delay
 SMALLER = "clock only, step × "
+SECONDS = (
+    f"with an order of rows a worker has {ROWS} rows a slot, without one "
+    f"{FAST.bytes_per_second / 1e6:.0f} MB/s"
+)
 DIVERGED = 10.0  # times the loss of the start
 
 
@@ -157,17 +162,21 @@ def tables(names: Sequence[str], tell: Callable[[str], object], quick: bool) -> 
     if unknown := [name for name in names if name not in known]:
         raise ImportFailure(f"unknown problem '{unknown[0]}'; known: {', '.join(known)}")
     settings = [known[name] for name in names or known]
-    return [_by_policy("bosen", settings, tell), _by_seconds(settings, tell)]
+    # A table keeps its rows of others, whose sizes are these.
+    sizes = _sizes(list(known.values()))
+    return [_by_policy("bosen", settings, sizes, tell), _by_seconds(settings, tell)]
 
 
 def large_tables(tell: Callable[[str], object], quick: bool) -> list[Table]:
     """One problem with sixteen workers and a table of which a slot sends few rows."""
     size = dataclasses.replace(QUICK[0].size, workers=4)
     setting = dataclasses.replace(LARGE, size=size, passes=2) if quick else LARGE
-    return [_by_policy("bosen-large", [setting], tell)]
+    return [_by_policy("bosen-large", [setting], _sizes([setting]), tell)]
 
 
-def _by_policy(name: str, settings: list[Setting], tell: Callable[[str], object]) -> Table:
+def _by_policy(
+    name: str, settings: list[Setting], sizes: str, tell: Callable[[str], object]
+) -> Table:
     rows: list[dict[str, Cell]] = []
     for setting in settings:
         step, clocks = setting.step, setting.clocks
@@ -188,13 +197,17 @@ def _by_policy(name: str, settings: list[Setting], tell: Callable[[str], object]
         "Bounded staleness by what is sent first (simulated network)",
         [
             f"Workers share a table of rows by the parameter store in simulated time: "
-            f"{_sizes(settings)}. A slot takes {1000 * SLOT_SECONDS:.0f} ms, the staleness is 0, "
+            f"{sizes}. A slot takes {1000 * SLOT_SECONDS:.0f} ms, the staleness is 0, "
             f"and a budget of {ROWS} rows a slot, each way, is used between clocks, by order: "
             "*clock only* has none, *no delay* one without end. Steps are stable without delay, "
             "and *step × 0.5* is half of that. *Used*: the most bytes that one worker sent or "
             "received, but for rows that it read for the first time, of the budget's in "
             "that time. Every "
             "read was checked against the bound.",
+            "",
+            f"**Seconds are of unequal bandwidth**: {SECONDS} (*no delay* and *clock only* send "
+            "more in a second than the others may). At one bandwidth the ways are compared by "
+            "bosen-seconds.",
             "",
             "Published (Wei et al., SoCC 2015, as an author's talk has it; its tables were not at "
             "hand): with managed communication 16 machines at 1 Gbit/s converge up to 30 % faster. "
@@ -361,6 +374,7 @@ def draw(table: Table) -> Figure:
             axes[0].set_ylabel(str(row["loss_name"]))
         axes[0].set_title(problem, fontsize="small")
     all_axes[-1][0].set_xlabel("passes")
-    all_axes[-1][1].set_xlabel("simulated seconds")
+    all_axes[0][1].set_title("unequal bandwidth", fontsize="small")
+    all_axes[-1][1].set_xlabel(textwrap.fill(f"simulated seconds; {SECONDS}", 60), fontsize="small")
     curves.add_legend(figure, [axes[0] for axes in all_axes], columns=4)
     return figure

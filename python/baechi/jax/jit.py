@@ -14,6 +14,7 @@ from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiling.options import CompileOptions, limited, replan_of
 from baechi.jax.bound import choose
 from baechi.jax.jitted import Jitted
+from baechi.jax.launched import LaunchedStep
 from baechi.jax.one_replica import NOT_GIVEN, one_replica
 from baechi.jax.overlap import check_dispatch
 
@@ -55,6 +56,7 @@ class _Options(TypedDict, total=False):
     verbose: bool | None
     async_dispatch: bool
     overlap_steps: bool
+    ranks: str | None
 
 
 @overload
@@ -104,6 +106,7 @@ def jit(
     verbose: bool | None = None,
     async_dispatch: bool = True,
     overlap_steps: bool = False,
+    ranks: str | None = None,
 ) -> Any:
     """Compiles `step` for the devices of `machine`; usable as a decorator.
 
@@ -191,6 +194,10 @@ def jit(
     overlap_steps: whether calls that return at once overlap: a device begins its part of the
         next one when its own part of this one has ended, the same bits. `step.report()` has
         the reason where they run one by one (docs/jit.md).
+    ranks: "launcher", the devices are divided among the processes that mpirun, torchrun, srun or
+        `jax.distributed` has started this program in, on one machine. All of them make the same
+        calls with the same arguments, and get the same results, which are waited for
+        (docs/jit.md#several-processes). None: this process has all devices.
 
     Arguments and results are any pytrees of arrays. A call with other shapes,
     types or static values compiles again. Raises ImportFailure (an operation
@@ -202,6 +209,7 @@ def jit(
         same = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **same)
     check_dispatch(async_dispatch, overlap_steps)
+    _check_ranks(ranks, overlap_steps, check)
     if objective == "period" and not overlap_steps:
         raise ValueError(
             "objective is 'period': it plans the time from one call to the next where calls "
@@ -240,4 +248,21 @@ def jit(
     static = choose(step, static_argnums, static_argnames, "static")
     checks = CheckOptions(check, check_tolerance, cuda_math)
     alone = one_replica(axis_name, in_axes, replicas)
-    return Jitted(step, donated, static, options, checks, async_dispatch, overlap_steps, alone)
+    kind = Jitted if ranks is None else LaunchedStep
+    return kind(step, donated, static, options, checks, async_dispatch, overlap_steps, alone)
+
+
+def _check_ranks(ranks: str | None, overlap_steps: bool, check: Check) -> None:
+    if ranks is None:
+        return
+    if ranks != "launcher":
+        raise ValueError(
+            f"ranks is {ranks!r}: give 'launcher' for the processes that mpirun, torchrun, srun or "
+            "jax.distributed has started, or None for this one"
+        )
+    for option, given in (("overlap_steps", overlap_steps), ("check", check is not None)):
+        if given:
+            raise ValueError(
+                f"ranks is 'launcher' and {option} given: calls of several ranks are waited for, "
+                "and not compared; leave one of them out"
+            )

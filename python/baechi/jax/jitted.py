@@ -18,6 +18,7 @@ import jax
 
 from baechi.checking.options import CheckOptions
 from baechi.common import progress, temporary
+from baechi.common.launch import warn_of_whole
 from baechi.compiling import compiler
 from baechi.compiling.kept import kept_bytes
 from baechi.compiling.options import CompileOptions
@@ -48,7 +49,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
     """A call's arguments apart, and what tells its program from others."""
 
     key: Any
@@ -97,23 +98,21 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         with self._whole_call(lambda: self._has_program_for(call)):
             self._settle()
             if not self._has_program_for(call):
-                with progress.shown(self._options.verbose, _identifier(self._step)):
+                with progress.shown(self._options.verbose, identifier(self._step)):
                     self._programs[call.key] = self._compile_or_plan(call)
             program = self._latest = self._programs[call.key]
             result = self._run(call, program, call.leaves)
             self._remember(call, program, args, kwargs)
             return result
 
-    def _has_program_for(self, call: _Call) -> bool:
+    def _has_program_for(self, call: Call) -> bool:
         """Whether it can be called as it is."""
         program = self._programs.get(call.key)
         return program is not None and not program.is_measured()
 
-    def _compile_or_plan(self, call: _Call) -> JaxProgram:
+    def _compile_or_plan(self, call: Call) -> JaxProgram:
         program = self._programs.get(call.key)
-        return (
-            self._compile(call) if program is None else program.replanned(_identifier(self._step))
-        )
+        return self._compile(call) if program is None else program.replanned(identifier(self._step))
 
     def _call_quickly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call like an earlier one; MISSED where none was like it, or
@@ -144,7 +143,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         return (named, tree, fixed, is_wide()), leaves
 
     def _remember(
-        self, call: _Call, program: JaxProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, call: Call, program: JaxProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Lets the next call like this one be quick, where it can."""
         if self._checks.check is not None or any(g is not None for g in call.generators):
@@ -170,7 +169,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
     def __repr__(self) -> str:
         count = len(self._programs)
         compiled = f"{count} program{'s' * (count != 1)} compiled" if count else "not compiled yet"
-        return f"<baechi.jit of {_identifier(self._step)} on {self._options.machine}: {compiled}>"
+        return f"<baechi.jit of {identifier(self._step)} on {self._options.machine}: {compiled}>"
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         """The step as a module, for these arguments, of which `jax.ShapeDtypeStruct` has
@@ -183,7 +182,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         later = call._replace(arguments=bound, leaves=[])
         names = later.arguments.names(self._step)
         border = Border(
-            _identifier(self._step),
+            identifier(self._step),
             imported.signature,
             call.generators,
             returned,
@@ -197,7 +196,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         options = dataclasses.replace(self._options.written_for(imported.replicas), replan="never")
         return Lowered(border, imported.text, options, run, self._dispatches, self._overlaps)
 
-    def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+    def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         bound = bind(self._step, args, kwargs)
         static = bound.hashable(self._step, self._static)
         donated = bound.positions(self._donated)
@@ -205,7 +204,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         leaves, tree = jax.tree.flatten(tuple(dynamic))
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             raise TypeError(
-                f"'{_identifier(self._step)}' runs on devices of its own, not within jax.jit, "
+                f"'{identifier(self._step)}' runs on devices of its own, not within jax.jit, "
                 "jax.grad or jax.vmap: write baechi.jit around these, as in "
                 "baechi.jit(jax.grad(step))"
             )
@@ -218,9 +217,9 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             raise no_array(self._step, bound, dynamic, static) from error
         fixed = tuple((i, as_key(value)) for i, value in static.items())
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
-        return _Call(key, bound, tree, leaves, generators, static, donated, kinds)
+        return Call(key, bound, tree, leaves, generators, static, donated, kinds)
 
-    def _dynamic(self, call: _Call) -> Callable[..., Any]:
+    def _dynamic(self, call: Call) -> Callable[..., Any]:
         """The step, of all replicas, of a call's arguments that are not static."""
         step = call.arguments.positional(self._step)
         step = _with_static(step, call.static) if call.static else step
@@ -228,13 +227,13 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             return step
         return self._one_replica.of_all(step, call.arguments, call.static)
 
-    def _import(self, call: _Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
+    def _import(self, call: Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
         progress.phase("import")
         compiler.preload()
         plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
-        name = _identifier(self._step)
+        name = identifier(self._step)
         try:
             # The first values of what is lowered are part of it.
             store = None if by_shape else kept_bytes()
@@ -247,7 +246,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             raise
         return imported, plain.returned
 
-    def _flat(self, call: _Call) -> Callable[..., list[Any]]:
+    def _flat(self, call: Call) -> Callable[..., list[Any]]:
         """The step of a call's leaves, with flat results."""
         plain = random_keys.PlainStep(self._dynamic(call), call.generators)
         return written.unrolled(
@@ -272,7 +271,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             except CompileError:
                 return jax.tree.leaves(Jitted(part, none, none, options)(*leaves))
 
-    def _run(self, call: _Call, program: JaxProgram, leaves: list[Any]) -> Any:
+    def _run(self, call: Call, program: JaxProgram, leaves: list[Any]) -> Any:
         """Calls the program, and compares the call with JAX's if one is due."""
         due = self._checks.is_due(program.calls)
         check = JaxCheck(self._flat(call), leaves, self._checks) if due else None
@@ -282,10 +281,11 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             check.compare(jax.tree.leaves(result), program.signature.results, alone)
         return result
 
-    def _compile(self, call: _Call) -> JaxProgram:
+    def _compile(self, call: Call) -> JaxProgram:
         imported, returned = self._import(call)
-        name, separate = _identifier(self._step), ""
+        name, separate = identifier(self._step), ""
         options = self._options.written_for(imported.replicas)
+        warn_of_whole(options.replicas, "give ranks='launcher', and they share its devices")
         if self._overlaps:
             options = dataclasses.replace(options, replan="never")
             checked = self._checks.check is not None
@@ -320,6 +320,6 @@ def _with_static(step: Callable[..., Any], static: dict[int, Any]) -> Callable[.
     return dynamic_step
 
 
-def _identifier(step: Callable[..., Any]) -> str:
+def identifier(step: Callable[..., Any]) -> str:
     name = getattr(step, "__name__", "step")
     return name if name.isidentifier() else "step"

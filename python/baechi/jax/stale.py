@@ -10,7 +10,7 @@ import concurrent.futures
 import functools
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -41,6 +41,7 @@ class StaleStep(Generic[S]):
         in_axes: Any = 0,
         bandwidth: float | None = None,
         order: str = "relative",
+        revised: float | Mapping[str, float] | None = None,
         patience: float = 60.0,
         ahead: int = 2,
         checked: bool = False,
@@ -65,7 +66,7 @@ class StaleStep(Generic[S]):
                 "would be part of some replicas' state and not of others'; leave the bandwidth "
                 "out, or give a staleness of 1 or more"
             )
-        self._state = StaleState(state, self._count, compiled)
+        self._state = StaleState(state, self._count, compiled, revised)
         if not compiled and options:
             raise TypeError(
                 f"stale_step has {min(options)!r}, an option of compiling, and compiled=False: "
@@ -82,6 +83,7 @@ class StaleStep(Generic[S]):
             "staleness": staleness,
             "budget": bandwidth,
             "order": order,
+            "revised": self._state.revised,
             "patience": patience,
             "checked": checked,
         }
@@ -278,6 +280,11 @@ def stale_step(
     bandwidth: bytes per second, each way, that a replica sends and receives between its calls'
         ends, rows in the `order` of `ParameterStore`; None: what must be there, at the ends, and
         nothing else with `staleness=0`.
+    revised: the size of steps that the store makes of gradients and that know how late these
+        are (adaptive revision; without delay AdaGrad): what a replica's step changes is taken
+        for its gradient's share, whatever that is multiplied by, so for a step that goes along
+        the gradient and keeps nothing of it. For all arrays, or by the names of some,
+        `{"state['w']": 0.5}`.
     static_argnums, static_argnames: hashable Python values, of which each set is a program, as of
         `baechi.jit`, but given by position, as all that follows the state; that is the step's
         argument 0. They are cut along nothing.

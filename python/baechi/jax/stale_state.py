@@ -7,7 +7,7 @@ all of them must find the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -25,7 +25,13 @@ MEND = "a step of stale_step returns (the next state, what else it computes)"
 class StaleState:
     """What the replicas' threads share of a state, and what each has of its own."""
 
-    def __init__(self, state: Any, replicas: int, compiled: bool):
+    def __init__(
+        self,
+        state: Any,
+        replicas: int,
+        compiled: bool,
+        revised: float | Mapping[str, float] | None = None,
+    ):
         paths, tree = jax.tree.flatten_with_path(state)
         self.tree: Any = tree
         named = [
@@ -45,6 +51,15 @@ class StaleState:
                 "the state has no array of floating point, which is what replicas share: give "
                 "the parameters and what the step keeps of them as its first argument"
             )
+        names = [leaf.name for leaf in self._shared.values()]
+        if revised is not None and not isinstance(revised, Mapping):
+            revised = dict.fromkeys(names, revised)
+        self.revised = dict(revised or {})
+        if unknown := sorted(set(self.revised) - set(names)):
+            raise StoreError(
+                f"revised has {unknown[0]!r}, which replicas do not share; they share "
+                f"{', '.join(names)}"
+            )
         self.tables = {leaf.name: leaf.rows_of(named[at][1]) for at, leaf in self._shared.items()}
 
     def seen(self, worker: int, read: Callable[[str, range], np.ndarray]) -> Any:
@@ -54,10 +69,15 @@ class StaleState:
         return jax.tree.unflatten(self.tree, [leaves[at] for at in sorted(leaves)])
 
     def changes(self, before: Any, after: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
-        """A table, rows and what each is given: a replica's change, of `count` of them."""
+        """A table, rows and what each is given: a replica's change, of `count` of them; of what
+        is revised its gradient, which that goes against."""
         old = jax.tree.leaves(before)
+        shares = {
+            at: np.float32(-count if leaf.name in self.revised else count)
+            for at, leaf in self._shared.items()
+        }
         return [
-            (*leaf.place, leaf.rows_of((_single(after[at]) - _single(old[at])) / np.float32(count)))
+            (*leaf.place, leaf.rows_of((_single(after[at]) - _single(old[at])) / shares[at]))
             for at, leaf in self._shared.items()
         ]
 

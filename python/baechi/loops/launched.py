@@ -1,50 +1,55 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A loop's program on devices of the processes that run the user's program together (mpirun,
-torchrun, srun, all on one machine): each starts its own rank of `baechi-run`, the first has the
-calls, and the others take the results from its folder."""
+"""A loop's program on devices of the processes that run the user's program together
+(`baechi.steps.launched`)."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import itertools
-import os
+import dataclasses
 import pathlib
-import shutil
-import tempfile
-import time
-import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from baechi.common import board, progress
-from baechi.common.board import write as _write
+from baechi.common import progress
 from baechi.common.launch import Launch
 from baechi.compiling.options import CompileOptions
-from baechi.compiling.tools import CompileError
 from baechi.loops import ranks
 from baechi.loops.module_text import LoopModule
+from baechi.steps import launched
 
-# How long ranks wait for one that does not come, and at the end for those that still read.
-_SECONDS = 120.0
-_GIVEN_UP = (
-    "rank 0 has given the loop up, for the error that it says, or as its function is gone: call "
-    "the loop on all ranks again"
-)
-# All ranks make the same programs in the same order.
-_numbers = itertools.count()
+
+@dataclasses.dataclass(frozen=True)
+class _Called:
+    """A loop's module, as ranks call it."""
+
+    module: LoopModule
+    options: CompileOptions
+    kind: str = "loop"
+    differs: str = (
+        "the loop with another body, other entries, arrays or passes than rank 0: give all ranks "
+        "the same, from the same seeds"
+    )
+
+    @property
+    def text(self) -> str:
+        return self.module.text
+
+    def archive(self, given: Sequence[np.ndarray]) -> Mapping[str, np.ndarray]:
+        return self.module.archive(given)
+
+    def words(self, folder: pathlib.Path, model: pathlib.Path, inputs: pathlib.Path) -> list[str]:
+        return ranks.words_of(self.options, folder, model, inputs)
 
 
 class OnLaunched(ranks.OfRanks):
     """As `OnRanks`. Every rank calls it with the same arguments, and gets the results."""
 
     def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch):
-        self._module, self._options, self._launch = module, options, launch
-        self._joined: _First | _Other | None = None
+        self._module, self._launch = module, launch
+        self._called, self._verbose = _Called(module, options), options.verbose
+        self._joined: launched.First | launched.Other | None = None
 
     def run(
         self, given: Sequence[np.ndarray], passes: int, check: Callable[[list[np.ndarray]], None]
@@ -53,13 +58,11 @@ class OnLaunched(ranks.OfRanks):
         made = list(given)
         if passes == 0:
             return made
-        digest = _digest(self._module, given, passes)
-        with progress.shown(self._options.verbose, "loop"):
+        with progress.shown(self._verbose, "loop"):
             if self._joined is None:
-                kind = _Other if self._launch.rank else _First
-                self._joined = kind(self._module, self._options, self._launch, next(_numbers))
+                self._joined = launched.join(self._called, self._launch)
             try:
-                outputs, self._said = self._joined.call(given, passes, digest)
+                outputs, self._said = self._joined.call(given, passes)
                 ranks.take_outputs(self._module, outputs, made)
             except BaseException:
                 self._joined.taken()
@@ -69,193 +72,3 @@ class OnLaunched(ranks.OfRanks):
             self._joined.taken()
         check(made)
         return made
-
-
-class _First:
-    """Rank 0: makes the folder, and calls."""
-
-    def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch, number: int):
-        self._module, self._options, self._launch = module, options, launch
-        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="baechi-launched-"))
-        self._board = board.place_of(launch, "launch", number)
-        self._place = f"localhost:{ranks.free_port()}"
-        self._calls = 0
-        self._started: ranks.Ranks | None = None
-        self._remove = weakref.finalize(self, _remove, self._board, self._folder)
-
-    def call(
-        self, given: Sequence[np.ndarray], passes: int, digest: str
-    ) -> tuple[pathlib.Path, str]:
-        self._calls += 1
-        outputs = self._folder / f"out-{self._calls}.npz"
-        said: dict[str, Any] = {}
-        try:
-            said["report"] = self._run(given, outputs, passes, digest)
-        except BaseException as error:
-            said["error"] = str(error) or type(error).__name__
-            with contextlib.suppress(OSError):  # of a full disk, say: they see the folder go
-                self._say(said)
-            raise
-        self._say(said)
-        return outputs, said["report"]
-
-    def _run(
-        self, given: Sequence[np.ndarray], outputs: pathlib.Path, passes: int, digest: str
-    ) -> str:
-        """Rank 0's report of a call that has been made."""
-        _clear(self._folder)
-        inputs, model = self._folder / f"in-{self._calls}.npz", self._folder / "model.mlir"
-        ranks.write_inputs(self._module, given, inputs)
-        if self._started is None:
-            model.write_text(self._module.text)
-            words = ranks.words_of(self._options, self._folder, model, inputs)
-            _write(
-                self._board,
-                {
-                    "pid": os.getpid(),
-                    "folder": str(self._folder),
-                    "place": self._place,
-                    "words": words,
-                },
-            )
-            self._started = ranks.Ranks(words, [0], self._launch.ranks, self._place)
-        for rank in range(1, self._launch.ranks):
-            if self._asked(rank)["digest"] != digest:
-                raise CompileError(_differs(rank))
-        return self._started.call(inputs, outputs, passes, model)
-
-    def _asked(self, rank: int) -> dict[str, Any]:
-        """What another rank calls with: an error of one is an error of all before anything runs.
-        It may come late, as long as it lives."""
-        looks = board.looks()
-        while True:
-            waited = next(looks)
-            joined = board.read(self._folder / f"joined-{rank}.json")
-            asked = board.read(self._folder / f"asked-{self._calls}-{rank}.json")
-            if asked is not None:
-                return asked
-            if joined is not None and not board.lives(joined["pid"]):
-                raise CompileError(f"rank {rank} has ended and not called the loop")
-            if joined is None and waited > _SECONDS:
-                raise CompileError(
-                    f"rank {rank} has not called the loop after {_SECONDS:.0f} s: all ranks call it"
-                )
-
-    def _say(self, said: dict[str, Any]) -> None:
-        _write(self._folder / f"said-{self._calls}.json", said)
-
-    def taken(self) -> None:
-        pass  # it keeps the folder
-
-    def end(self) -> None:
-        if self._started is not None:
-            self._started.end()
-        self._remove()
-
-
-class _Other:
-    """Another rank: follows."""
-
-    def __init__(self, module: LoopModule, options: CompileOptions, launch: Launch, number: int):
-        self._launch, self._calls = launch, 0
-        self._first = self._wait(
-            board.place_of(launch, "launch", number), "has not called the loop"
-        )
-        self._folder = pathlib.Path(self._first["folder"])
-        try:
-            _write(self._folder / f"joined-{launch.rank}.json", {"pid": os.getpid()})
-        except FileNotFoundError:
-            raise self._error(_GIVEN_UP) from None
-        self._started = ranks.Ranks(
-            self._first["words"], [launch.rank], launch.ranks, self._first["place"]
-        )
-
-    def end(self) -> None:
-        self._started.end()
-
-    def call(
-        self, given: Sequence[np.ndarray], passes: int, digest: str
-    ) -> tuple[pathlib.Path, str]:
-        self._calls += 1
-        try:
-            asked = self._folder / f"asked-{self._calls}-{self._launch.rank}.json"
-            _write(asked, {"digest": digest})
-        except FileNotFoundError:
-            raise self._error(_GIVEN_UP) from None
-        said = self._wait(self._folder / f"said-{self._calls}.json", "has not made the call")
-        if "error" in said:
-            raise CompileError(said["error"])
-        return self._folder / f"out-{self._calls}.npz", said["report"]
-
-    def taken(self) -> None:
-        with contextlib.suppress(FileNotFoundError):  # then nobody waits for it
-            _write(self._folder / f"taken-{self._calls}-{self._launch.rank}.json", {})
-
-    def _wait(self, file: pathlib.Path, what: str) -> dict[str, Any]:
-        """What rank 0 writes. The call itself may take as long as it does while rank 0 lives."""
-        looks = board.looks()
-        while True:
-            waited = next(looks)
-            said = board.read(file)
-            if said is not None and board.lives(
-                said.get("pid", os.getpid())
-            ):  # not an earlier job's
-                return said
-            known = getattr(self, "_first", None)
-            if known is None and waited > _SECONDS:
-                raise self._error(f"rank 0 {what} after {_SECONDS:.0f} s: all ranks call it")
-            if known is not None and not board.lives(known["pid"]) and board.read(file) is None:
-                raise self._error("rank 0 has ended")
-            if known is not None and not file.parent.exists():
-                raise self._error(_GIVEN_UP)
-
-    def _error(self, why: str) -> CompileError:
-        started = getattr(self, "_started", None)
-        said = started.ended() if started else None
-        return CompileError(f"rank {self._launch.rank}: {why}" + (f"\n{said}" if said else ""))
-
-
-def _differs(rank: int) -> str:
-    return (
-        f"rank {rank} calls the loop with another body, other entries, arrays or passes than "
-        "rank 0: give all ranks the same, from the same seeds"
-    )
-
-
-def _digest(module: LoopModule, given: Sequence[np.ndarray], passes: int) -> str:
-    made = hashlib.blake2b(f"{passes}\n{module.text}".encode(), digest_size=16)
-    for value in given:
-        made.update(np.ascontiguousarray(value).view(np.uint8).data)
-    return made.hexdigest()
-
-
-def _pending(folder: pathlib.Path) -> set[str]:
-    """Numbers of calls whose results a rank that lives has not taken."""
-    numbers = {each.stem.removeprefix("said-") for each in folder.glob("said-*.json")}
-    files = folder.glob("joined-*.json")
-    joined = {each.stem.removeprefix("joined-"): board.read(each) for each in files}
-    living = {rank for rank, said in joined.items() if said and board.lives(said["pid"])}
-    return {
-        number
-        for number in numbers
-        if any(not (folder / f"taken-{number}-{rank}.json").exists() for rank in living)
-    }
-
-
-def _clear(folder: pathlib.Path) -> None:
-    pending = _pending(folder)
-    for file in [*folder.glob("in-*.npz"), *folder.glob("out-*.npz")]:
-        if file.stem.partition("-")[2] not in pending:
-            file.unlink()
-
-
-def _remove(place: pathlib.Path, folder: pathlib.Path) -> None:
-    begun = time.monotonic()
-    while _pending(folder) and time.monotonic() - begun < _SECONDS:
-        time.sleep(0.01)
-    place.unlink(missing_ok=True)
-    # At once: while it is emptied a rank could write into it, and wait there for an answer.
-    gone = folder.with_name(f"{folder.name}.gone")
-    with contextlib.suppress(OSError):
-        folder = folder.rename(gone)
-    shutil.rmtree(folder, ignore_errors=True)

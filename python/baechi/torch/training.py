@@ -13,6 +13,7 @@ import torch
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.common import progress, users
+from baechi.common.launch import warn_of_whole
 from baechi.compiling import compiler
 from baechi.compiling.options import limited, replan_of
 from baechi.importer.common.errors import ImportFailure
@@ -133,6 +134,11 @@ def compile_step(
         factors=factors,
         replan=replan_of(replan),
     ).replicated()
+    warn_of_whole(
+        replicas,
+        "compile_step has no ranks: run it in one process, or let DistributedDataParallel exchange "
+        "the gradients of steps of torch.compile(model, backend='baechi')",
+    )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
     return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options, checks)

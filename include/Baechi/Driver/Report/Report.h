@@ -35,6 +35,10 @@ struct KernelCostCounts {
   llvm::json::Object toJson() const;
 };
 
+/// Each simulated link of a program, in words that say that it is one; none of
+/// a program that runs over real ones alone.
+std::vector<std::string> simulatedLinks(const runtime::Program &program);
+
 struct RunReport {
   std::string model, machine, target, costs;
   std::string cudaMath; ///< of products on GPUs; empty: there are none

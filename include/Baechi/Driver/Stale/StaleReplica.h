@@ -21,9 +21,18 @@ struct StaleOptions {
   int replicas = 1;
   int staleness = 0;
   std::optional<double> bandwidth; ///< bytes per second
+  /// Which rows go first of what a bandwidth does not let through at once.
+  std::optional<store::SendOrder> order;
+  /// What a step changes is a gradient's share, of which the store makes steps
+  /// of this size that know how late they are.
+  std::optional<double> revised;
   /// Results are wanted besides the state.
   bool results = false;
 };
+
+/// By the names that Python has for them; none: no order has this one.
+std::optional<store::SendOrder> orderOf(llvm::StringRef name);
+llvm::StringRef nameOf(store::SendOrder order);
 
 store::StoreOptions storeOptionsOf(const StaleOptions &asked,
                                    double watchdogSeconds);
@@ -37,7 +46,8 @@ struct StaleProgram {
     std::optional<size_t> shared; ///< none: each replica has its own
   };
 
-  static llvm::Expected<StaleProgram> of(const runtime::Program &program);
+  static llvm::Expected<StaleProgram> of(const runtime::Program &program,
+                                         const StaleOptions &asked);
 
   std::vector<StateArgument> state;
   std::vector<replicas::SharedArray> arrays;
