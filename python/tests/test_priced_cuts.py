@@ -95,7 +95,7 @@ def test_what_would_be_shorter_with_other_bits_is_told():
     report, results, whole_ms = run("host:1@1280KiB", train_all)
     assert "run again" in report
     told = re.search(
-        r"cut by splits=micro:\d+ it fits, but the pieces' result .* differs .*"
+        r"cut by .*micro:\d+.* it fits, but the pieces' result .* differs .*"
         r"; it is predicted to take ([\d.]+) ms instead of ([\d.]+) ms",
         report,
     )
@@ -118,7 +118,7 @@ def test_what_runs_again_may_wait_too(ample, tmp_path):
     file.write_text(json.dumps(machine))
     _, _, again_ms = run("host:1@1280KiB", fit_memory="whole")
     report, results, both_ms = run(str(file), fit_memory="whole")
-    assert "run again" in report and "wait in 'ram'" in report
+    assert "run again" in report and re.search("waits? in 'ram'", report)
     assert both_ms < again_ms
     for mine, theirs in zip(results, ample[1], strict=True):
         np.testing.assert_array_equal(mine, theirs)

@@ -219,11 +219,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
       number = compilers.size() - 1;
       candidates.resize(compilers.size());
     }
-    // Carried messages gain by steps that overlap.
-    bool isOfPeriod = asked.objective == "period" || !asked.exchange.empty();
-    candidates[number].predictedNs =
-        isOfPeriod ? program->periodNs.value_or(program->predictedNs)
-                   : program->predictedNs;
+    candidates[number].predictedNs = aimedNs(*program);
     candidates[number].program = std::move(*program);
     found = true;
   }
@@ -284,6 +280,13 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
   asWritten = nullptr;
   lowered->clear();
   return llvm::Error::success();
+}
+
+int64_t Compilation::aimedNs(const CompiledProgram &program) const {
+  // Carried messages gain by steps that overlap.
+  bool isOfPeriod = asked.objective == "period" || !asked.exchange.empty();
+  return isOfPeriod ? program.periodNs.value_or(program.predictedNs)
+                    : program.predictedNs;
 }
 
 void Compilation::findRoofline() {

@@ -20,6 +20,9 @@ using namespace baechi;
 /// So many ways that fit are compiled and compared with the whole step.
 static constexpr int kMostCompared = 4;
 
+/// No step is too long.
+static constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max();
+
 /// How \p way is asked for, beside what was \p asked for.
 static CutRequest requestOf(const SplitChoice &way,
                             const CompileOptions &asked) {
@@ -85,7 +88,7 @@ Compilation::differenceFromWhole(HostCompiler &whole,
 
 FailureOr<CompiledProgram>
 Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
-                             std::string &differs) {
+                             int64_t tooLongNs, std::string &differs) {
   HostCompiler &before = *hostCompiler;
   use(*fitting.compiler);
   bool keepsBits = asked.splits == "none";
@@ -97,6 +100,8 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
     llvm::consumeError(std::move(error));
   else
     program = hostCompiler->compile(target, asked, "baechi", /*isLast=*/false);
+  if (succeeded(program) && aimedNs(*program) >= tooLongNs)
+    program = failure();
   if (succeeded(program) && keepsBits && !fitting.unproven.empty()) {
     llvm::Expected<std::string> difference =
         differenceFromWhole(*compilers.front(), *program, setArguments);
@@ -123,11 +128,12 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
 FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
                                                 const Neediest &most,
                                                 SetArguments setArguments,
+                                                int64_t tooLongNs,
                                                 std::string &why) {
   FailureOr<CompiledProgram> program = failure();
   std::string differs;
   (void)forms.quietly([&] {
-    program = compileInPieces(fitting, setArguments, differs);
+    program = compileInPieces(fitting, setArguments, tooLongNs, differs);
     return LogicalResult(program);
   });
   endPhases();
@@ -162,16 +168,16 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   FittingCuts cuts(forms, *compilers.front(), firstChoice);
   if (!cuts.neediest())
     return failure();
+  bool hasRequest = false;
   if (std::optional<WholeStep> whole = findWholeStep(/*fitted=*/nullptr))
     cuts.compareUntil(whole->ampleNs, /*instead=*/false);
-  bool hasRequest = false;
   for (int taken = 0; taken < kMostCompared; ++taken) {
     std::optional<FittingCut> cut = cuts.next();
     if (!cut)
       break;
     std::string differs;
     FailureOr<CompiledProgram> program =
-        takeCut(*cut, *cuts.neediest(), setArguments, differs);
+        takeCut(*cut, *cuts.neediest(), setArguments, kAnyTime, differs);
     if (succeeded(program))
       return program;
     if (!hasRequest && !differs.empty()) {

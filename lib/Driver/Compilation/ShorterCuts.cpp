@@ -80,6 +80,15 @@ Compilation::findWholeStep(const CompiledProgram *fitted) {
 
 void Compilation::addShorterCut(std::vector<Candidate> &candidates,
                                 SetArguments setArguments) {
+  size_t before = candidates.size();
+  seekShorterCut(candidates, setArguments);
+  // The last pieces were counted.
+  if (candidates.size() == before && asked.costs == "measured")
+    costs.count(module());
+}
+
+void Compilation::seekShorterCut(std::vector<Candidate> &candidates,
+                                 SetArguments setArguments) {
   if (cutReport || !mayCutToFit() || listener.isStopped())
     return;
   const Candidate *best = nullptr;
@@ -111,12 +120,14 @@ void Compilation::addShorterCut(std::vector<Candidate> &candidates,
     }
     std::string why;
     FailureOr<CompiledProgram> program =
-        takeCut(*cut, *cuts.neediest(), setArguments, why);
+        takeCut(*cut, *cuts.neediest(), setArguments,
+                int64_t(double(wholeNs) / kAboutAsLong), why);
     if (failed(program)) {
+      std::string times = "; it is predicted to take " +
+                          millisecondsText(cut->predictedNs) + " instead of " +
+                          millisecondsText(whole->fittingNs);
       if (!why.empty() && otherCuts.empty())
-        otherCuts = why + "; it is predicted to take " +
-                    millisecondsText(cut->predictedNs) + " instead of " +
-                    millisecondsText(whole->fittingNs);
+        otherCuts = why + times;
       cuts.preferProven();
       continue;
     }

@@ -137,17 +137,21 @@ private:
   /// Whether a step that does not fit may be cut without being asked.
   bool mayCutToFit() const;
   /// Compiles the step as it was cut, which replaces the whole one; fails where
-  /// \p differs says what its results have not of the whole step's, and where
-  /// it does not fit after all. Then it is gone.
+  /// \p differs says what its results have not of the whole step's, where it
+  /// does not fit after all, and where it takes \p tooLongNs or more. Then it
+  /// is gone.
   mlir::FailureOr<CompiledProgram> compileInPieces(FittingCut &fitting,
                                                    SetArguments setArguments,
+                                                   int64_t tooLongNs,
                                                    std::string &differs);
   /// The same, and what is then said of it; \p most: what needs most of the
   /// whole step. \p why not, where that is so.
   mlir::FailureOr<CompiledProgram> takeCut(FittingCut &fitting,
                                            const Neediest &most,
                                            SetArguments setArguments,
-                                           std::string &why);
+                                           int64_t tooLongNs, std::string &why);
+  /// The step that \p program is chosen by.
+  int64_t aimedNs(const CompiledProgram &program) const;
   /// The first result of \p program, the current compiler's, that differs from
   /// that of \p whole by a bit; empty: none does.
   llvm::Expected<std::string>
@@ -169,6 +173,9 @@ private:
   /// shorter joins the compilers, as the last of them.
   void addShorterCut(std::vector<Candidate> &candidates,
                      SetArguments setArguments);
+  /// The same, after which other costs may be counted.
+  void seekShorterCut(std::vector<Candidate> &candidates,
+                      SetArguments setArguments);
   /// Which of those that fit is predicted, or where they can be tried, found to
   /// be the fastest.
   llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
