@@ -22,6 +22,8 @@ using std::chrono::steady_clock;
 
 /// How long an end that was seen is waited for to be explained.
 static constexpr std::chrono::milliseconds aMoment{200};
+/// All ranks lose rank 0 within this time of each other.
+static constexpr std::chrono::seconds aWhile{3};
 
 Pulse::Pulse(int32_t self, int32_t ranks, double silence)
     : self(self), ranks(ranks), silence(silence),
@@ -124,6 +126,8 @@ void Pulse::beat() {
       continue;
     say(rank, {Word::Beat, 0, 0});
     peer.silent.look();
+    peer.isQuiet = peer.silent.exceeds(
+        std::chrono::duration<double>(3 * beatEvery).count());
     double most = silence;
     if (most <= 0)
       peer.silent.restart();
@@ -185,6 +189,15 @@ bool Pulse::heed(int32_t rank) {
     std::memmove(peer.heard, peer.heard + size, peer.bytes);
   }
   return true;
+}
+
+int32_t Pulse::firstLost(int32_t seen) const {
+  auto until = steady_clock::now() + aWhile;
+  while (self != 0 && seen != 0 && lost < 0 && silence > 0 &&
+         peers[0].isQuiet && steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  int32_t known = lost;
+  return known < 0 ? seen : known;
 }
 
 std::string Pulse::describeSilence(double seconds) {

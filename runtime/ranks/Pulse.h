@@ -49,6 +49,9 @@ public:
 
   /// The first that was lost, -1: none.
   const std::atomic<int32_t> &lostRank() const { return lost; }
+  /// Who was lost first, where the end of rank \p seen was seen: it may have
+  /// ended for the loss of rank 0, which is about to be seen here, too.
+  int32_t firstLost(int32_t seen) const;
   /// Of a rank that was lost; waits a moment for what it, or rank 0, says.
   std::string whyLost(int32_t rank) const;
   /// Of one that has said nothing for so long.
@@ -73,6 +76,7 @@ private:
   struct Peer {
     std::atomic<int> socket{-1};
     Attention silent{2 * beatEvery};
+    std::atomic<bool> isQuiet{false}; ///< for longer than it should be
     char heard[wordBytes];
     size_t bytes = 0;
   };

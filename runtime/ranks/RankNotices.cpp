@@ -100,7 +100,8 @@ void RankRelay::heed(Peer &peer, baechi_context &self) {
     break;
   case Notice::Failed:
     // A loss is known here, too, and better: who ends says why to rank 0.
-    if (int32_t gone = transport.lostRank(); gone >= 0 && !peers[gone].isLost)
+    if (int32_t gone = ranks->firstLost(transport.lostRank());
+        gone >= 0 && !peers[gone].isLost)
       lose(gone, ranks->describeLost(gone));
     else
       breakOff(notice.text);
@@ -162,6 +163,8 @@ void RankRelay::lookAround() {
     if (Problem problem = fabric->check())
       exchange.abort(describe(problem));
   int32_t gone = transport.lostRank();
+  if (gone >= 0 && !peers[gone].isLost)
+    gone = ranks->firstLost(gone);
   if (gone >= 0 && !peers[gone].isLost)
     lose(gone, ranks->describeLost(gone));
   for (Peer &peer : peers) {

@@ -33,6 +33,10 @@ bool Ranks::isNear(int32_t other) const {
 std::string Ranks::name(int32_t rank) { return "rank " + std::to_string(rank); }
 int32_t Ranks::findLost() const { return link->lostRank(); }
 
+int32_t Ranks::firstLost(int32_t seen) const {
+  return pulse && seen >= 0 ? pulse->firstLost(seen) : seen;
+}
+
 std::string Ranks::describeLost(int32_t rank) const {
   return name(rank) + " was lost: " +
          (pulse ? pulse->whyLost(rank) : "its process has ended");
@@ -102,8 +106,7 @@ Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer, bool sends) {
       if (!leads() && gone != 0 && !since.exceeds(silence))
         continue;
       // Who ends for the loss of another may be seen before that one.
-      if (int32_t known = pulse ? pulse->lostRank().load() : -1; known >= 0)
-        lostFirst = known;
+      lostFirst = firstLost(lostFirst);
       setLost(lostFirst);
       link->abandon(ticket);
       return Error(describeLost(lostFirst));

@@ -92,6 +92,8 @@ public:
   int32_t lostRank() const { return lost.load(); }
   /// "rank 1 was lost: ..."
   std::string describeLost(int32_t rank) const;
+  /// Who was lost first, where \p seen was seen to be; -1: nobody was.
+  int32_t firstLost(int32_t seen) const;
   /// The rank whose process has ended, or that was given up, or -1. For signal
   /// handlers too.
   int32_t findLost() const;
