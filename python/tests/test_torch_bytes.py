@@ -100,7 +100,8 @@ def test_truths_are_zero_and_one():
         with_others = [
             made for y in (wide, wide.to(torch.int8)) for made in (x > y, y >= x, y == x)
         ]
-        return [*compared, *with_others, x**2, x.square(), (wide > 0) < -1]
+        unadded = torch.add(x, True, alpha=False)
+        return [*compared, *with_others, unadded, x**2, x.square(), (wide > 0) < -1]
 
     for found, expected in zip(compiled(all_of_them, x), all_of_them(x), strict=True):
         assert found.dtype == expected.dtype

@@ -48,6 +48,8 @@ MANY = {
     "objects in a list": lambda x: [Config() for _ in range(999)] + [Config(x)],
     "array": lambda x: np.array([0.5] * 999 + [x]).reshape(2, 500).T,
     "array of objects": lambda x: np.array([0.5] * 999 + [x], dtype=object),
+    "array with a mask": lambda x: np.ma.array(np.zeros(1000), mask=[False] * 999 + [x == 1.0]),
+    "array with fields": lambda x: np.array([(1, 0.5)] * 999 + [(1, x)], "i4,O"),
     "array of the standard library": lambda x: array.array("d", [0.5] * 999 + [x]),
     "bytes": lambda x: bytearray(999) + str(x).encode(),
 }

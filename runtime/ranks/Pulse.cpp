@@ -50,6 +50,7 @@ void Pulse::add(int32_t rank, int socket) {
 }
 
 void Pulse::leave() {
+  left = true;
   for (int32_t rank = 0; rank < ranks; ++rank)
     say(rank, {Word::Leaves, self, 0});
 }
@@ -152,7 +153,10 @@ void Pulse::listen(int32_t rank) {
       return;
     } else {
       hangUp(rank);
-      return lose(rank, Ended);
+      // Who leaves is told of no loss: others leave, too.
+      if (!left)
+        lose(rank, Ended);
+      return;
     }
   }
 }

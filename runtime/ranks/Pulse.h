@@ -98,7 +98,7 @@ private:
   std::unique_ptr<Peer[]> peers;
   std::unique_ptr<std::atomic<int32_t>[]> causes;
   std::atomic<int32_t> lost{-1};
-  std::atomic<bool> ending{false};
+  std::atomic<bool> left{false}, ending{false};
   const int bell;
   std::thread thread;
 };

@@ -245,8 +245,11 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
         "the whole step does not fit the memories; it is computed in " +
         llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
         llvm::Twine(microBatches) + " does");
-  if (best + 1 < compilers.size())
+  if (best + 1 < compilers.size() && cutReport) {
+    otherCuts = "cut by " + cutReport->request.text() +
+                " it was predicted to be shorter, and took longer";
     cutReport.reset();
+  }
   if (cutReport) {
     compiled.manifest["cut_to_fit"] = cutReport->toJson();
     listener.note("the step as it is does not fit the memories; it is computed "
@@ -268,6 +271,8 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     fit->getArray("text")->push_back(otherCuts);
   reportCheckpoints(best, candidates);
   reportPieces(best, candidates);
+  if (otherCosts)
+    costs.recount(compilers[best]->module());
   if (asked.costs == "measured")
     compiled.manifest["kernel_costs"] = costs.counts().toJson();
   // What lost is not needed any more, nor are its programs.

@@ -12,6 +12,7 @@
 #include "Baechi/Driver/Cuts/CutAdvice.h"
 #include "Baechi/Driver/Cuts/FittingCuts.h"
 #include "Baechi/Driver/Cuts/SameBits.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 
 using namespace mlir;
@@ -171,6 +172,8 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   bool hasRequest = false;
   if (std::optional<WholeStep> whole = findWholeStep(/*fitted=*/nullptr))
     cuts.compareUntil(whole->ampleNs, /*instead=*/false);
+  else if (placement::numComputing(target) == 1)
+    return failure(); // With ample memory, too, something is wrong.
   for (int taken = 0; taken < kMostCompared; ++taken) {
     std::optional<FittingCut> cut = cuts.next();
     if (!cut)

@@ -258,7 +258,7 @@ LogicalResult ModelCosts::settleChoice(HostCompiler &compiler,
   return compiler.annotate(&kept);
 }
 
-void ModelCosts::count(ModuleOp module) {
+void ModelCosts::recount(ModuleOp module) {
   llvm::StringMap<bool> measured; // by hashes of kernels
   for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel->hasAttr(BaechiDialect::kKernel) && !isHostCall(kernel))
@@ -271,6 +271,10 @@ void ModelCosts::count(ModuleOp module) {
     }
   for (const auto &kernel : measured)
     ++(kernel.second ? counted.measured : counted.estimated);
+}
+
+void ModelCosts::count(ModuleOp module) {
+  recount(module);
   if (counted.disturbed > 0)
     listener.note("other work kept the processors from " +
                   llvm::Twine(counted.disturbed) +

@@ -80,15 +80,6 @@ Compilation::findWholeStep(const CompiledProgram *fitted) {
 
 void Compilation::addShorterCut(std::vector<Candidate> &candidates,
                                 SetArguments setArguments) {
-  size_t before = candidates.size();
-  seekShorterCut(candidates, setArguments);
-  // The last pieces were counted.
-  if (candidates.size() == before && asked.costs == "measured")
-    costs.count(module());
-}
-
-void Compilation::seekShorterCut(std::vector<Candidate> &candidates,
-                                 SetArguments setArguments) {
   if (cutReport || !mayCutToFit() || listener.isStopped())
     return;
   const Candidate *best = nullptr;
@@ -102,7 +93,6 @@ void Compilation::seekShorterCut(std::vector<Candidate> &candidates,
   if (!whole || !isLonger(whole->fittingNs, whole->ampleNs))
     return;
   int64_t wholeNs = *best->predictedNs;
-  unsigned before = microBatches;
   FittingCuts cuts(forms, *compilers.front(), firstChoice);
   if (!cuts.neediest())
     return;
@@ -122,31 +112,22 @@ void Compilation::seekShorterCut(std::vector<Candidate> &candidates,
     FailureOr<CompiledProgram> program =
         takeCut(*cut, *cuts.neediest(), setArguments,
                 int64_t(double(wholeNs) / kAboutAsLong), why);
-    if (failed(program)) {
-      std::string times = "; it is predicted to take " +
-                          millisecondsText(cut->predictedNs) + " instead of " +
-                          millisecondsText(whole->fittingNs);
-      if (!why.empty() && otherCuts.empty())
-        otherCuts = why + times;
-      cuts.preferProven();
-      continue;
-    }
-    if (isLonger(wholeNs, program->predictedNs)) {
-      cutReport->instead = {wholeNs, program->predictedNs};
+    otherCosts |= asked.costs == "measured";
+    if (succeeded(program)) {
+      int64_t piecesNs = aimedNs(*program);
+      cutReport->instead = {wholeNs, piecesNs};
       Candidate &added = candidates.emplace_back();
-      added.predictedNs = program->predictedNs;
+      added.predictedNs = piecesNs;
       added.program = std::move(*program);
       return;
     }
-    otherCuts = "cut by " + cutReport->request.text() +
-                " it is predicted to take " +
-                millisecondsText(program->predictedNs);
-    cutReport.reset();
-    microBatches = before;
-    use(*compilers.front());
-    std::erase_if(singlePrograms, [&](const auto &entry) {
-      return entry.first.first == compilers.back().get();
-    });
-    compilers.pop_back();
+    if (otherCuts.empty() && why.empty())
+      otherCuts = "cut into pieces it takes no less by the costs that are "
+                  "asked for";
+    else if (otherCuts.empty())
+      otherCuts = why + "; it is predicted to take " +
+                  millisecondsText(cut->predictedNs) + " instead of " +
+                  millisecondsText(whole->fittingNs);
+    cuts.preferProven();
   }
 }

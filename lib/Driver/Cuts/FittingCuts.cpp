@@ -197,6 +197,7 @@ bool FittingCuts::form(FittingCut &fitting, int64_t fewest) {
     FailureOr<std::unique_ptr<HostCompiler>> formed = forms.form(choice);
     if (failed(formed))
       return false;
+    operatorsFormed += (*formed)->operatorsFormed();
     OwningOpRef<ModuleOp> costed;
     std::optional<Neediest> neediest =
         neediestWithScratch((*formed)->module(), forms.machine(), costed);

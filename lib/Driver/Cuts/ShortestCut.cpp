@@ -20,8 +20,13 @@
 using namespace mlir;
 using namespace baechi;
 
+/// So many operators are formed before those that fit are no longer compared
+/// with others: a cut of a large step takes seconds to form and to plan.
+static constexpr size_t kMostOperators = 3000;
+
 void FittingCuts::compareUntil(int64_t ns, bool instead) {
   enoughNs = ns;
+  isInstead = instead;
   if (!instead)
     return;
   std::erase_if(ways, isLastResort);
@@ -34,9 +39,13 @@ std::optional<FittingCut> FittingCuts::shortest() {
     return double(cut.predictedNs) <= kAboutAsLong * double(*enoughNs) &&
            (cut.unproven.empty() || !prefersProven);
   };
+  auto mayGoOn = [&] {
+    bool isNeeded = waiting.empty() && !isInstead;
+    return isNeeded ||
+           (operatorsFormed < kMostOperators && !isLastResort(ways[numFormed]));
+  };
   while (numFormed < ways.size() && !isStopped() &&
-         llvm::none_of(waiting, isEnough) &&
-         (waiting.empty() || !isLastResort(ways[numFormed])))
+         llvm::none_of(waiting, isEnough) && mayGoOn())
     formNext();
   if (waiting.empty() || isStopped())
     return std::nullopt;

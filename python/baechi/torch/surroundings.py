@@ -24,6 +24,7 @@ from baechi.importer.common.errors import ImportFailure
 from baechi.torch.values import (
     CONTAINERS,
     DEEPEST,
+    FEW,
     PLAIN,
     Parts,
     TooManyParts,
@@ -128,7 +129,9 @@ class _Attributes:
 
 def _is_constant(value: Any) -> bool:
     return isinstance(value, PLAIN) or (
-        type(value) is tuple and all(isinstance(part, PLAIN) for part in value)
+        type(value) is tuple
+        and len(value) <= FEW
+        and all(isinstance(part, PLAIN) for part in value)
     )
 
 

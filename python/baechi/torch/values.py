@@ -16,7 +16,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,9 @@ PLAIN = (
 )  # fmt: skip
 DEEPEST = 8  # container or object within another
 CONTAINERS = (list, tuple, collections.deque, set, frozenset)
-_FEW = 256  # elements that are kept; of larger containers and arrays a digest is
+FEW = 256  # elements that are kept; of larger containers and arrays a digest is
 _MOST_PARTS = 100_000  # that are looked at one by one, within one value
+_MOST_IN_BULK = 10_000_000  # that are counted, each as often as it is held
 # What is written as bytes all at once. Of others equal values have several forms.
 _IN_BULK = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _BY_VALUE = 2  # the version of marshal's format that knows no object a second time
@@ -75,11 +76,13 @@ class Digest:
 
 def in_bulk(value: Any) -> bool:
     """Whether a container is large, and of numbers and strings alone, and lists of them."""
-    if len(value) <= _FEW:
+    if len(value) <= FEW:
         return False
     parts = chain(value.keys(), value.values()) if isinstance(value, Mapping) else value
     for _ in range(DEEPEST):
-        parts = list(parts)
+        parts = list(islice(parts, _MOST_IN_BULK + 1))
+        if len(parts) > _MOST_IN_BULK:
+            return False
         kinds = set(map(type, parts))
         if kinds <= _IN_BULK:
             return True
@@ -108,8 +111,12 @@ def frozen(
         return object, FakeTensor
     if type(value) is functools.partial:
         value = [value.func, value.args, value.keywords]
+    if isinstance(value, np.void) and value.dtype.hasobject:
+        value = value.item()
+    if isinstance(value, np.ma.MaskedArray):
+        value = [value.data, np.ma.getmaskarray(value)]
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        few = value.size <= _FEW
+        few = value.size <= FEW
         content = value.tobytes() if few else Digest(np.ascontiguousarray(value).view(np.uint8))
         return np.ndarray, (value.dtype.str, value.shape, content)
     if isinstance(value, bytearray | array.array):

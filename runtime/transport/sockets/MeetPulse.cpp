@@ -29,6 +29,7 @@ struct Invitation {
   uint64_t key; ///< of this start
   char host[256];
   uint16_t port; ///< 0: nowhere
+  bool isHere;   ///< all are on its machine, and nobody else can call
 };
 /// What a rank says who calls.
 struct Caller {
@@ -73,10 +74,11 @@ private:
     return Error();
   }
 
-  bool isTooLong() {
+  /// \p more: seconds in which the other has something else to wait for.
+  bool isTooLong(double more = 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     waited.look();
-    return ranks.silence() > 0 && waited.exceeds(ranks.silence());
+    return ranks.silence() > 0 && waited.exceeds(ranks.silence() + more);
   }
 
   /// Rank 0.
@@ -90,6 +92,7 @@ private:
         getrandom(&invitation.key, sizeof(invitation.key), 0) < 0)
       invitation.host[0] = 0;
     invitation.port = listener ? portOf(listener.get()) : 0;
+    invitation.isHere = isHere;
     size_t size = size_t(ranks.size());
     std::vector<Ticket> sent(size), heard(size);
     std::vector<int64_t> answers(size, None);
@@ -118,7 +121,7 @@ private:
         if (!isReady && missing == 0)
           missing = rank;
       }
-      if (missing > 0 && !error && isTooLong()) {
+      if (missing > 0 && !error && isTooLong(2 * callSeconds)) {
         pulse->giveUp(missing);
         error = lose(missing, Pulse::describeSilence(ranks.silence()));
       }
@@ -179,10 +182,11 @@ private:
   bool call(const Invitation &invitation) {
     if (invitation.port == 0)
       return false;
-    bool isHere = host.empty() && transport.sharesClock(0);
+    bool isNear =
+        invitation.isHere || (host.empty() && transport.sharesClock(0));
     std::string why;
     Descriptor socket =
-        sockets::call(isHere         ? "localhost"
+        sockets::call(isNear         ? "localhost"
                       : host.empty() ? invitation.host
                                      : host,
                       invitation.port, Deadline(callSeconds), why);

@@ -5,7 +5,8 @@
 
 COMMAND takes --calls. WHEN: `between` two calls of few steps; `step`, within a call of many. What
 the others say is printed, with their number, when they have ended; who goes on for a minute ends
-this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on after a second.
+this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on after a second. With LOSE_AT=outward in
+the environment ranks meet at this machine's address in its network, where it has one.
 """
 
 import os
@@ -19,11 +20,19 @@ count, lost, name, when, *words = sys.argv[1:]
 count, lost = int(count), int(lost)
 number = getattr(signal, name.removesuffix("-1"))
 
+host = "localhost"
+if os.environ.get("LOSE_AT") == "outward":
+    with socket.socket(type=socket.SOCK_DGRAM) as found:
+        try:
+            found.connect(("192.0.2.1", 9))  # sends nothing
+            host = found.getsockname()[0]
+        except OSError:
+            pass
 with socket.socket() as found:
-    found.bind(("localhost", 0))
+    found.bind((host, 0))
     port = found.getsockname()[1]
 
-variables = {"BAECHI_RANKS": count, "BAECHI_COORDINATOR": f"localhost:{port}", "BAECHI_SILENCE": 2}
+variables = {"BAECHI_RANKS": count, "BAECHI_COORDINATOR": f"{host}:{port}", "BAECHI_SILENCE": 2}
 processes = [
     subprocess.Popen(
         words,

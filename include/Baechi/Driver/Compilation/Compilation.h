@@ -173,9 +173,6 @@ private:
   /// shorter joins the compilers, as the last of them.
   void addShorterCut(std::vector<Candidate> &candidates,
                      SetArguments setArguments);
-  /// The same, after which other costs may be counted.
-  void seekShorterCut(std::vector<Candidate> &candidates,
-                      SetArguments setArguments);
   /// Which of those that fit is predicted, or where they can be tried, found to
   /// be the fastest.
   llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
@@ -240,6 +237,7 @@ private:
   std::optional<CutReport> cutReport;
   /// What is said of cuts that were compared with the whole step, which stays.
   std::string otherCuts;
+  bool otherCosts = false; ///< those of such cuts were counted
   /// The last of the compilers, where they are micro-batches; else 0.
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them

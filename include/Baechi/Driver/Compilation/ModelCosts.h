@@ -91,6 +91,8 @@ public:
   /// Counts what the profile has of the kernels of \p module, and says what was
   /// measured beside other work.
   void count(mlir::ModuleOp module);
+  /// Counts it, and says nothing.
+  void recount(mlir::ModuleOp module);
   /// Adds what was measured to the profile's file; without one, makes it.
   void keep();
 

@@ -45,8 +45,9 @@ public:
   /// The next cut that fits, in the order in which they are tried.
   std::optional<FittingCut> nextTried();
   /// From now on next() gives the cut with the shortest step of all that are
-  /// tried, until one is found that takes about \p enoughNs at most. \p
-  /// instead: the whole step fits, too, and its single operators are cut last.
+  /// tried, until one is found that takes about \p enoughNs at most, or pieces
+  /// of a few thousand operators were formed. \p instead: the whole step fits,
+  /// too, and its single operators are cut last.
   void compareUntil(int64_t enoughNs, bool instead);
   /// Where they are compared: those that are known to have the whole step's
   /// bits come first, as one that was not has others.
@@ -109,9 +110,10 @@ private:
   /// The modules that were formed and have no plan that fits.
   llvm::StringSet<> inVain;
   size_t numFormed = 0;            ///< of the ways
+  size_t operatorsFormed = 0;      ///< of all modules that were
   std::deque<FittingCut> waiting;  ///< the best first
   std::optional<int64_t> enoughNs; ///< they are compared
-  bool prefersProven = false;
+  bool isInstead = false, prefersProven = false;
   std::optional<SumOrders> ofWhole; ///< once they are asked for
   std::optional<Unfit> leastUnfit;
 };

@@ -91,7 +91,7 @@ def _add_truths(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     if node.meta["val"].dtype != torch.bool or isinstance(number, torch.fx.Node):
         return
     found = tensor
-    if number:  # all are true
+    if number and node.kwargs.get("alpha", 1):  # all are true
         with graph.inserting_before(node):
             rest = graph.call_function(aten.logical_not.default, (tensor,))
             found = graph.call_function(aten.logical_or.default, (tensor, rest))

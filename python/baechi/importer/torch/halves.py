@@ -10,6 +10,7 @@ and the numbers that tensors are multiplied by. torch-mlir does round those.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -100,9 +101,13 @@ def _is_power_of_bfloats(operator: Any, kind: torch.dtype, given: tuple) -> bool
     return whole and kind == torch.bfloat16
 
 
-def _rounded(number: float, kind: torch.dtype) -> float:
+def _rounded(number: complex, kind: torch.dtype) -> complex:
+    """As it is where PyTorch has none that is rounded."""
+    if isinstance(number, complex):
+        return number
     with _disable_current_modes():
-        return torch.tensor(number, dtype=kind).item()
+        found = torch.tensor(number, dtype=kind).item()
+    return found if math.isfinite(found) else number
 
 
 def _single(value: Any) -> Any:

@@ -250,9 +250,9 @@ def _power(operation):
     number = ir.IntegerAttr(owner.attributes["value"]).value
     if abs(number) <= _MOST_BY_PRODUCTS:
         return None
-    if ir.FloatAttr.get(base.type, number).value == number:
-        return [math.powf(base, arith.constant(base.type, float(number)))]
     double = ir.F64Type.get()  # where odd exponents stay odd
+    if base.type == double or ir.FloatAttr.get(base.type, number).value == number:
+        return [math.powf(base, arith.constant(base.type, float(number)))]
     found = math.powf(arith.extf(double, base), arith.constant(double, float(number)))
     return [arith.truncf(base.type, found)]
 
