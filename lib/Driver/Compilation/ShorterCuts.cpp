@@ -121,13 +121,11 @@ void Compilation::addShorterCut(std::vector<Candidate> &candidates,
       added.program = std::move(*program);
       return;
     }
-    if (otherCuts.empty() && why.empty())
-      otherCuts = "cut into pieces it takes no less by the costs that are "
-                  "asked for";
-    else if (otherCuts.empty())
-      otherCuts = why + "; it is predicted to take " +
-                  millisecondsText(cut->predictedNs) + " instead of " +
-                  millisecondsText(whole->fittingNs);
+    std::string times = "; it is predicted to take " +
+                        millisecondsText(cut->predictedNs) + " instead of " +
+                        millisecondsText(whole->fittingNs);
+    if (!why.empty() && otherCuts.empty())
+      otherCuts = why + times;
     cuts.preferProven();
   }
 }
