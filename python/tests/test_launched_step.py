@@ -45,12 +45,28 @@ state, losses = first(), []
 for n in range(3):
     state, loss = step(state, *batch(n))
     losses.append(loss)
-try:
-    step(state, *batch(3 + rank))
-except baechi.CompileError as error:
-    assert "rank 1 calls another step, or the step with other arguments" in str(error), error
+def differs(rows, features, words, other=TypeError):
+    x, y = batch(3 + rank if rows is None else 3)
+    try:
+        step(state, x[:rows, :features], y[:rows])
+    except other if rank == 1 else baechi.CompileError as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError("ranks that differ")
+
+compiled = baechi.CompileError
+differs(None, None, "rank 1 calls another step, or the step with other arguments", compiled)
+differs(16 - 8 * rank, None, "calls another step, or the step with other arguments", compiled)
+differs(16, 8 - rank, "dot_general requires contracting dimensions to have the same shape")
+other = baechi.jit(jnp.sin, machine="host:2", **OPTIONS)
+if rank == 1:
+    differs(16, None, "rank 0 calls another step", compiled)
 else:
-    raise AssertionError("ranks that differ")
+    try:
+        other(batch(3)[0])
+    except baechi.CompileError as error:
+        assert "rank 1 calls another step, or the step with" in str(error), error
+assert np.array_equal(other(batch(3)[0]), jax.jit(jnp.sin)(batch(3)[0]))
 state, loss = step(state, *batch(3))
 assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((state, loss)))
 assert "host1" in step.report() and "order p3" in step.report(), step.report()

@@ -66,8 +66,11 @@ Compilation::findWholeStep(const CompiledProgram *fitted) {
     if (!fitted)
       return success();
     if (!unmeasured) {
+      // By the plan's own times, or where the step that runs takes longer.
       const llvm::json::Object *plan = fitted->manifest.getObject("predicted");
-      step.fittingNs = plan ? plan->getInteger("makespan_ns").value_or(0) : 0;
+      step.fittingNs =
+          std::max(fitted->predictedNs,
+                   plan ? plan->getInteger("makespan_ns").value_or(0) : 0);
       return success();
     }
     FailureOr<int64_t> fitting = forms.predictFitting(*whole);

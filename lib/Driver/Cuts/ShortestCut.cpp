@@ -22,7 +22,7 @@ using namespace baechi;
 
 /// So many operators are formed before those that fit are no longer compared
 /// with others: a cut of a large step takes seconds to form and to plan.
-static constexpr size_t kMostOperators = 3000;
+static constexpr size_t kMostOperators = 2000;
 
 void FittingCuts::compareUntil(int64_t ns, bool instead) {
   enoughNs = ns;

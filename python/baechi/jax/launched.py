@@ -7,6 +7,7 @@ srun has started (docs/jit.md): all of them make its calls, and get the results.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -24,9 +25,11 @@ from baechi.jax.jax_program import JaxProgram
 from baechi.jax.jitted import Call, Jitted, identifier
 from baechi.steps import launched, resident_jax
 from baechi.steps.ranks import words_of
+from baechi.steps.roll import roll_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_SHOWN = 4  # of the arguments, the last ones: what comes before is mostly parameters
 
 
 class LaunchedStep(Jitted[P, R]):
@@ -45,12 +48,17 @@ class LaunchedStep(Jitted[P, R]):
             self._launch, self._looked = _launch_for(identifier(self._step)), True
         if self._launch is None:
             return super().__call__(*args, **kwargs)
-        call = self._call_of(args, kwargs)
+        roll = roll_of(self._launch)
+        with roll.failing():
+            call = self._call_of(args, kwargs)
         with self._whole_call(lambda: call.key in self._known):
             with progress.shown(self._options.verbose, identifier(self._step)):
-                if call.key not in self._known:
-                    self._known[call.key] = self._program_of(call, self._launch)
+                with roll.failing():
+                    if call.key not in self._known:
+                        self._known[call.key] = self._program_of(call, self._launch)
                 program = self._last = self._known[call.key]
+                if roll.meet(program.digest, program.what, not program.is_joined):
+                    program.leave()
                 result: R = program.run(call.leaves)
             return result
 
@@ -79,7 +87,7 @@ class LaunchedStep(Jitted[P, R]):
             )
         options = self._options.written_for(imported.replicas)
         step = _Step(imported.text, dataclasses.replace(options, replan="never"))
-        return _Program(step, imported.signature, returned, launch)
+        return _Program(identifier(self._step), step, imported.signature, returned, launch)
 
 
 def _launch_for(name: str) -> Launch | None:
@@ -116,15 +124,35 @@ class _Program:
     """For one set of shapes, types and static values. said: by rank 0, of its last call."""
 
     def __init__(
-        self, step: _Step, signature: Signature, returned: Sequence[str | None], launch: Launch
+        self,
+        name: str,
+        step: _Step,
+        signature: Signature,
+        returned: Sequence[str | None],
+        launch: Launch,
     ):
         self._step, self._launch = step, launch
+        self.digest = hashlib.blake2b(step.text.encode(), digest_size=16).hexdigest()
+        kinds = [f"{a.init.dtype}{list(a.init.shape)}" for a in signature.arguments]
+        more = f" and {len(kinds) - _SHOWN} more" if len(kinds) > _SHOWN else ""
+        self.what = f"'{name}' of {', '.join(kinds[-_SHOWN:]) or 'nothing'}{more}"
         self._signature, self._returned = signature, returned
         self._updated = {
             i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
         }
         self._joined: launched.First | launched.Other | None = None
         self.said = ""
+
+    @property
+    def is_joined(self) -> bool:
+        return self._joined is not None
+
+    def leave(self) -> None:
+        """All ranks join anew."""
+        if self._joined is not None:
+            self._joined.taken()
+            self._joined.end()
+            self._joined = None
 
     def run(self, leaves: Sequence[Any]) -> Any:
         arguments = self._signature.arguments
@@ -141,9 +169,7 @@ class _Program:
             with np.load(outputs) as found:
                 results = [self._result(k, found) for k in range(len(self._returned))]
         except BaseException:
-            self._joined.taken()
-            self._joined.end()
-            self._joined = None
+            self.leave()
             raise
         self._joined.taken()
         return jax.tree.unflatten(self._signature.result_tree, results)

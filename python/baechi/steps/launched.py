@@ -115,6 +115,8 @@ class First:
             asked = board.read(self._folder / f"asked-{self._calls}-{rank}.json")
             if asked is not None:
                 return asked
+            if (self._folder / f"left-{rank}.json").exists():
+                raise CompileError(f"rank {rank} has given the {self._module.kind} up")
             if joined is not None and not board.lives(joined["pid"]):
                 raise CompileError(f"rank {rank} has ended and not called the {self._module.kind}")
             if joined is None and waited > _SECONDS:
@@ -153,6 +155,8 @@ class Other:
 
     def end(self) -> None:
         self._started.end()
+        with contextlib.suppress(FileNotFoundError):  # nobody waits for it
+            _write(self._folder / f"left-{self._launch.rank}.json", {})
 
     def call(self, given: Sequence[np.ndarray], passes: int) -> tuple[pathlib.Path, str]:
         self._calls += 1

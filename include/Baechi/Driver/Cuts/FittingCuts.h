@@ -46,7 +46,7 @@ public:
   std::optional<FittingCut> nextTried();
   /// From now on next() gives the cut with the shortest step of all that are
   /// tried, until one is found that takes about \p enoughNs at most, or pieces
-  /// of a few thousand operators were formed. \p instead: the whole step fits,
+  /// of two thousand operators were formed. \p instead: the whole step fits,
   /// too, and its single operators are cut last.
   void compareUntil(int64_t enoughNs, bool instead);
   /// Where they are compared: those that are known to have the whole step's
