@@ -56,10 +56,8 @@ Compilation::findWholeStep(const CompiledProgram *fitted) {
       unmeasured = std::move(*formed);
       whole = unmeasured.get();
     }
-    CompileOptions options = asked;
-    options.budget = "0";
-    FailureOr<int64_t> ample = whole->predict(withAmpleMemory(target), options,
-                                              /*mayRewrite=*/true);
+    FailureOr<int64_t> ample =
+        forms.predictFitting(*whole, withAmpleMemory(target));
     if (failed(ample))
       return failure();
     step.ampleNs = *ample;

@@ -99,7 +99,6 @@ bool baechi::placement::memory::scheduleWithin(
     std::span<const std::vector<int64_t>> priorities, bool isFirst) {
   schedule.makespan = never;
   bool memoryMatters = model.memoryMatters();
-  constexpr int32_t manyNodes = 100'000;
   if (isFirst && !memoryMatters && priorities.size() == 1 &&
       model.numNodes > manyNodes) {
     schedule = shorterOfTwo(scheduler, model, device, priorities.front());

@@ -8,11 +8,15 @@
 #ifndef BAECHI_LIB_PLACEMENT_MODEL_BESIDE_H
 #define BAECHI_LIB_PLACEMENT_MODEL_BESIDE_H
 
+#include <cstdint>
 #include <future>
 #include <thread>
 #include <utility>
 
 namespace baechi::placement {
+
+/// Models with more of them take seconds, which a thread is worth.
+inline constexpr int32_t manyNodes = 100'000;
 
 /// Does \p work on a thread of its own; where there is one processor, when its
 /// result is asked for. For what takes seconds, and whose result does not

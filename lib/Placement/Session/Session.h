@@ -18,6 +18,7 @@
 
 #include "Bounds/Bounds.h"
 #include "Grouping/Coarsen.h"
+#include "Model/Beside.h"
 #include "Placers/Placers.h"
 #include "Placers/Registry.h"
 #include "Search/Rounds.h"
@@ -110,10 +111,7 @@ private:
     constexpr int32_t fewNodes = 50'000;
     return model.numNodes <= fewNodes;
   }
-  bool isLarge() const {
-    constexpr int32_t manyNodes = 100'000;
-    return model.numNodes > manyNodes;
-  }
+  bool isLarge() const { return model.numNodes > manyNodes; }
   void beginBeside();
   void keepBound(const bounds::Bound &bound);
 

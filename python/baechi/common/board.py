@@ -16,6 +16,9 @@ from typing import Any
 
 from baechi.common.launch import Launch
 
+# Seconds that ranks wait for one that has not been seen yet.
+PATIENCE = 120.0
+
 
 def place_of(launch: Launch, what: str, number: int) -> pathlib.Path:
     """Where rank 0 of this job tells the others of the so manieth thing."""

@@ -27,8 +27,6 @@ from baechi.common.launch import Launch
 from baechi.compiling.tools import CompileError
 from baechi.steps import ranks
 
-# How long ranks wait for one that does not come, and at the end for those that still read.
-_SECONDS = 120.0
 # All ranks make the same programs in the same order.
 _numbers = itertools.count()
 
@@ -119,10 +117,10 @@ class First:
                 raise CompileError(f"rank {rank} has given the {self._module.kind} up")
             if joined is not None and not board.lives(joined["pid"]):
                 raise CompileError(f"rank {rank} has ended and not called the {self._module.kind}")
-            if joined is None and waited > _SECONDS:
+            if joined is None and waited > board.PATIENCE:
                 raise CompileError(
-                    f"rank {rank} has not called the {self._module.kind} after {_SECONDS:.0f} s: "
-                    "all ranks call it"
+                    f"rank {rank} has not called the {self._module.kind} after "
+                    f"{board.PATIENCE:.0f} s: all ranks call it"
                 )
 
     def _say(self, said: dict[str, Any]) -> None:
@@ -185,8 +183,8 @@ class Other:
             ):  # not an earlier job's
                 return said
             known = getattr(self, "_first", None)
-            if known is None and waited > _SECONDS:
-                raise self._error(f"rank 0 {what} after {_SECONDS:.0f} s: all ranks call it")
+            if known is None and waited > board.PATIENCE:
+                raise self._error(f"rank 0 {what} after {board.PATIENCE:.0f} s: all ranks call it")
             if known is not None and not board.lives(known["pid"]) and board.read(file) is None:
                 raise self._error("rank 0 has ended")
             if known is not None and not file.parent.exists():
@@ -234,7 +232,7 @@ def _clear(folder: pathlib.Path) -> None:
 
 def _remove(place: pathlib.Path, folder: pathlib.Path) -> None:
     begun = time.monotonic()
-    while _pending(folder) and time.monotonic() - begun < _SECONDS:
+    while _pending(folder) and time.monotonic() - begun < board.PATIENCE:
         time.sleep(0.01)
     place.unlink(missing_ok=True)
     # At once: while it is emptied a rank could write into it, and wait there for an answer.

@@ -19,8 +19,6 @@ from baechi.common import board
 from baechi.common.launch import Launch
 from baechi.compiling.tools import CompileError
 
-_SECONDS = 120.0  # for a rank that has not been seen yet
-
 
 class Roll:
     """This process's part. One for all steps, so that their order is looked at, too."""
@@ -77,20 +75,22 @@ class Roll:
 
     def _heard(self, rank: int) -> dict[str, Any]:
         file = self._file(self._calls, rank)
-        for waited in board.looks():
+        looks = board.looks()
+        while True:
+            waited = next(looks)
             said = board.read(file)
             known = self._processes.get(rank)
             # Nor what an earlier job has left.
             if said is not None and (said["pid"] == known or board.lives(said["pid"])):
                 self._processes[rank] = said["pid"]
                 return said
-            if known is None and waited > _SECONDS:
+            if known is None and waited > board.PATIENCE:
                 raise CompileError(
-                    f"rank {rank} has called no step after {_SECONDS:.0f} s: all ranks call it"
+                    f"rank {rank} has called no step after {board.PATIENCE:.0f} s: all ranks call "
+                    "it"
                 )
             if known is not None and not board.lives(known) and board.read(file) is None:
                 raise CompileError(f"rank {rank} has ended, and has not called the step")
-        raise AssertionError("looks without end")
 
     def _leave(self) -> None:
         """What others may not have read yet stays."""

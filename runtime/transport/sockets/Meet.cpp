@@ -188,9 +188,13 @@ private:
         ++missing;
       silent.look();
       sayWaiting();
-      if (meeting.silence > 0 && silent.exceeds(meeting.silence) &&
-          missing < meeting.size)
-        no = describeSilent("rank " + std::to_string(missing));
+      bool isLate = meeting.silence > 0 ? silent.exceeds(meeting.silence)
+                                        : until.passed();
+      if (isLate && missing < meeting.size)
+        no = meeting.silence > 0
+                 ? describeSilent("rank " + std::to_string(missing))
+                 : "rank " + std::to_string(missing) +
+                       " has not called all others within " + seconds();
       if (!no.empty()) {
         refuseAll(no, nullptr);
         return Error(no);

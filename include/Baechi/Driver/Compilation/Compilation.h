@@ -19,7 +19,6 @@
 
 namespace baechi {
 
-class FittingCuts;
 struct FittingCut;
 struct Neediest;
 
