@@ -8,6 +8,8 @@
 
 #include "Baechi/Runtime/Machine.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
 
 using namespace baechi::runtime;
@@ -67,5 +69,22 @@ baechi::runtime::fitLink(std::span<const TransferSample> samples) {
   }
   fit.residual = std::sqrt(squares / double(samples.size()));
   fit.samples.assign(samples.begin(), samples.end());
+  return fit;
+}
+
+LinkFit baechi::runtime::fitDisturbed(std::vector<TransferSample> samples) {
+  assert(samples.size() > 1 && samples.front().ns > 0 &&
+         samples.back().bytes > samples.front().bytes);
+  for (size_t i = 1; i < samples.size(); ++i)
+    samples[i].ns = std::max(samples[i].ns, samples[i - 1].ns);
+  LinkFit fit;
+  if (samples.front().ns < samples.back().ns) {
+    fit = *fitLink(samples);
+  } else {
+    fit.latencyNs = samples.front().ns;
+    fit.bytesPerNs = double(samples.back().bytes) / samples.back().ns;
+    fit.samples = std::move(samples);
+  }
+  fit.disturbed = true;
   return fit;
 }

@@ -206,10 +206,7 @@ baechi::runtime::measureLink(const LinkMeasureOptions &options) {
     }
     if (i == tries) {
       // In no try by itself do times grow with the size.
-      fit = fitLink(fastest);
-      if (fit)
-        fit->disturbed = true;
-      return fit;
+      return fitDisturbed(std::move(fastest));
     }
   }
 }

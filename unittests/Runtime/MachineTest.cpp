@@ -143,6 +143,18 @@ TEST(LinkFit, SamplesThatTellNothing) {
   EXPECT_THAT(error({{0, 10}, {16, 1}}), HasSubstr("do not grow"));
 }
 
+TEST(LinkFit, DisturbedSamplesGiveALink) {
+  // Times that fall with the size, and with one of them a line of what is left.
+  LinkFit flat = fitDisturbed({{0, 1000}, {1 << 10, 700}, {1 << 20, 10}});
+  EXPECT_TRUE(flat.disturbed);
+  EXPECT_EQ(1000, flat.latencyNs);
+  EXPECT_THAT(flat.bytesPerNs, DoubleNear((1 << 20) / 1000.0, 1e-9));
+  LinkFit grows = fitDisturbed({{0, 1000}, {1 << 10, 10}, {1 << 20, 3000}});
+  EXPECT_TRUE(grows.disturbed);
+  EXPECT_THAT(grows.latencyNs, DoubleNear(1000, 50));
+  EXPECT_THAT(grows.bytesPerNs, DoubleNear((1 << 20) / 2000.0, 10));
+}
+
 TEST(LinkMeasure, GivesAPositiveLink) {
   LinkMeasureOptions options;
   options.largestBytes = 1 << 20;

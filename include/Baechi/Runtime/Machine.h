@@ -107,6 +107,11 @@ struct LinkFit {
 /// than two sizes, a time that is not positive, or do not grow with size.
 Expected<LinkFit> fitLink(std::span<const TransferSample> samples);
 
+/// What can be said where other work of the machine disturbed every sample (of
+/// growing sizes, positive times): no message takes less time than a smaller
+/// one, and where all take the same, the largest's bytes go in that time.
+LinkFit fitDisturbed(std::vector<TransferSample> samples);
+
 struct LinkMeasureOptions {
   /// The devices of a session that exchange messages: which processors their
   /// threads are bound to. Two different ones.
