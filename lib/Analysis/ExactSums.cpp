@@ -45,6 +45,14 @@ void baechi::markFusedProduct(arith::AddFOp sum, arith::MulFOp product) {
   setFlags(product, Flags::contract);
 }
 
+bool baechi::addsFused(linalg::GenericOp op) {
+  auto sum = op.getBody()
+                 ->getTerminator()
+                 ->getOperand(0)
+                 .getDefiningOp<arith::AddFOp>();
+  return sum && fusedProductOf(sum);
+}
+
 /// What adds each result's terms up, null for results that the last reduction
 /// loop writes element by element; empty where any is made otherwise.
 static SmallVector<arith::AddFOp> sumsOf(linalg::GenericOp op) {

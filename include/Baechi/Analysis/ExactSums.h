@@ -62,6 +62,8 @@ void clearFastMath(mlir::Operation *root);
 /// multiply-add; null where \p sum is none.
 mlir::arith::MulFOp fusedProductOf(mlir::arith::AddFOp sum);
 void markFusedProduct(mlir::arith::AddFOp sum, mlir::arith::MulFOp product);
+/// Whether the sum that \p op makes asks for fused multiply-adds.
+bool addsFused(mlir::linalg::GenericOp op);
 
 /// What adds up each result of \p op, where all that are sums are computed in
 /// lanes; null for what the innermost reduction loop writes element by element.

@@ -249,10 +249,13 @@ Compilation::compileOrCut(SetArguments setArguments) {
       (void)text.getAsInteger(10, above);
     endPhases();
     Phase phase(listener, "fitting the memories");
-    // Automatic splits have tried micro-batches already, and replicas have
-    // none.
-    if (asked.splits != "any" && asked.replicas < 2 &&
-        fewestMicroBatches(forms, above, pieces))
+    // Looking for cuts takes longer; automatic splits have tried micro-batches
+    // already, and replicas have none.
+    if (asked.fitMemory == "never" && forms.fitsRewritten(*hostCompiler))
+      *error << "\nwith values computed again, or tensors in a pool, it fits: "
+                "--fit-memory=auto (in Python fit_memory=\"auto\")";
+    else if (asked.splits != "any" && asked.replicas < 2 &&
+             fewestMicroBatches(forms, above, pieces))
       *error << "\nin " << pieces
              << " micro-batches it fits: " << CutRequest{pieces, {}}.text();
     else if (std::string advice =

@@ -85,6 +85,14 @@ bool ModelForms::fits(HostCompiler &compiler) const {
   return succeeded(quietly([&] { return compiler.fits(target, asked); }));
 }
 
+bool ModelForms::fitsRewritten(HostCompiler &compiler) const {
+  CompileOptions options = asked;
+  options.budget = "0";
+  options.fitMemory = "whole";
+  return succeeded(quietly(
+      [&] { return compiler.predict(target, options, /*mayRewrite=*/true); }));
+}
+
 FailureOr<int64_t>
 ModelForms::predictFitting(HostCompiler &compiler,
                            const placement::Machine &machine) const {

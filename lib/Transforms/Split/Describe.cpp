@@ -88,7 +88,8 @@ SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
       continue;
     SplitReport::Class found;
     found.along = describePlace(step, cut);
-    found.sizes.assign(cut.sizes.begin(), cut.sizes.end());
+    SmallVector<int64_t> sizes = cut.sizesAt({.inner = cut.unit});
+    found.sizes.assign(sizes.begin(), sizes.end());
     found.operations = cut.operations.size();
     found.reductions = llvm::count_if(cut.operations, [](const auto &entry) {
       return entry.second.kind == OperationCut::Kind::Reduction;

@@ -22,6 +22,11 @@ int64_t Cut::extent() const {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
 }
 
+SmallVector<int64_t> Cut::sizesAt(CutPosition position) const {
+  return llvm::map_to_vector(
+      sizes, [&](int64_t size) { return size * position.inner; });
+}
+
 bool Cut::isCutElsewhere(Value value, CutPosition at) const {
   auto found = values.find(value);
   return found != values.end() && found->second != at;
@@ -109,8 +114,9 @@ private:
   /// Whether pieces of a product of matrices have one row, or column.
   bool leavesVectors(Operation *op, const OperationCut &how) const {
     auto loops = dyn_cast<linalg::LinalgOp>(op);
-    if (!loops || !llvm::is_contained(cut.sizes, 1) || how.results.empty() ||
-        !how.results.front() ||
+    if (!loops || how.results.empty() || !how.results.front() ||
+        how.results.front()->outer != 1 ||
+        !llvm::is_contained(cut.sizesAt(*how.results.front()), 1) ||
         (!linalg::isaContractionOpInterface(loops) && !matchContraction(op)))
       return false;
     auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());

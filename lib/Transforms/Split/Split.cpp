@@ -93,7 +93,7 @@ static void remarkStorage(func::FuncOp step, const Storage &storage) {
 void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
   for (const Cut &cut : plan.cuts) {
     std::string sizes;
-    for (int64_t size : cut.sizes)
+    for (int64_t size : cut.sizesAt({.inner = cut.unit}))
       sizes += (sizes.empty() ? "" : "+") + std::to_string(size);
     int64_t partial = llvm::count_if(cut.operations, [](const auto &entry) {
       return entry.second.kind == OperationCut::Kind::Reduction;

@@ -11,6 +11,7 @@
 #include "ChooseBatch.h"
 #include "ChooseCuts.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace baechi;
@@ -50,16 +51,44 @@ bool SplitPlan::isJoinedInPieces(Value value) const {
   return reader != cutOf.end() && cuts[reader->second].isReadInPieces(value);
 }
 
-/// Whether a cut runs through \p value in just these pieces.
-static bool hasCut(const SplitPlan &plan, Value value, CutPosition position,
+/// Whether a cut runs through \p value in just these pieces of its dimension
+/// \p dim.
+static bool hasCut(const SplitPlan &plan, Value value, unsigned dim,
                    ArrayRef<int64_t> sizes) {
   return llvm::any_of(plan.cuts, [&](const Cut &cut) {
     auto at = cut.values.find(value);
     Operation *producer = value.getDefiningOp();
-    return at != cut.values.end() && at->second == position &&
-           cut.sizes == sizes &&
+    return at != cut.values.end() && at->second.dim == dim &&
+           at->second.outer == 1 &&
+           llvm::equal(cut.sizesAt(at->second), sizes) &&
            (!producer || cut.operations.contains(producer));
   });
+}
+
+/// The largest units that pieces of \p sizes are made of. What reshapes a
+/// dimension into parts of which each piece has whole ones is cut by them.
+static int64_t unitOf(ArrayRef<int64_t> sizes) {
+  int64_t unit = 0;
+  for (int64_t size : sizes)
+    unit = std::gcd(unit, size);
+  return unit;
+}
+
+/// The cut of dimension \p dim into pieces of \p sizes, element by element, as
+/// windows are read, or by units, whichever more operations follow.
+static Cut followWish(Value value, unsigned dim, ArrayRef<int64_t> sizes,
+                      const PlanOptions &options, const SplitPlan &plan) {
+  Cut cut = followCut(value, {dim}, sizes, options, plan);
+  int64_t unit = unitOf(sizes);
+  if (unit == 1)
+    return cut;
+  Cut byUnits = followCut(
+      value, {dim, 1, unit},
+      llvm::map_to_vector(sizes, [&](int64_t size) { return size / unit; }),
+      options, plan);
+  byUnits.unit = unit;
+  return byUnits.operations.size() > cut.operations.size() ? std::move(byUnits)
+                                                           : std::move(cut);
 }
 
 /// Cuts along \p wish, which stands on what makes \p value.
@@ -78,21 +107,26 @@ static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
     return error() << "asks for pieces of " << extent
                    << " elements in all, and dimension " << dim << " of "
                    << type << " has " << type.getDimSize(dim);
-  if (hasCut(plan, value, {dim}, wish.getSizes()))
+  if (hasCut(plan, value, dim, wish.getSizes()))
     return success(); // It asks for what it has.
   if (Operation *op = value.getDefiningOp()) {
     if (plan.cutOf.contains(op))
       return error() << "follows another 'baechi.split' already; keep one of "
                         "them";
-    std::string why;
-    if (!cutAlongResult(cast<OpResult>(value), {dim}, extent, why))
+    auto result = cast<OpResult>(value);
+    int64_t unit = unitOf(wish.getSizes());
+    std::string why, whyByUnits;
+    if (!cutAlongResult(result, {dim}, extent, why) &&
+        !cutAlongResult(result, {dim, 1, unit}, extent / unit, whyByUnits))
       return error() << "cannot be cut along dimension " << dim << ": " << why;
   }
-  Cut cut = followCut(value, {dim}, wish.getSizes(), options, plan);
+  Cut cut = followWish(value, dim, wish.getSizes(), options, plan);
   if (cut.operations.empty()) {
     InFlightDiagnostic message = error()
                                  << "asks to be cut along dimension " << dim
                                  << ", and nothing that reads it can be";
+    if (!cut.whole.empty())
+      message << ": " << cut.whole.front().why;
     for (const Whole &whole : cut.whole)
       message.attachNote(whole.op->getLoc()) << "stays whole: " << whole.why;
     return message;
@@ -199,6 +233,9 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
     return plan;
   }
   Estimate estimate(step, options);
+  if (options.batch && options.even && plan.cuts.empty() &&
+      !batchDivides(step, estimate, options))
+    return refuseReplicas(step, estimate, options);
   if (options.batch)
     while (std::optional<Cut> next = chooseBatch(plan, step, estimate, options,
                                                  estimate.leastGainNs()))

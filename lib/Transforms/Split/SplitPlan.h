@@ -24,8 +24,10 @@ struct Whole {
 
 /// One class of dimensions that is cut, and all that follows it.
 struct Cut {
-  /// Elements a piece.
+  /// Units a piece.
   llvm::SmallVector<int64_t> sizes;
+  /// Elements a unit, where the cut begins.
+  int64_t unit = 1;
   llvm::MapVector<mlir::Operation *, OperationCut> operations;
   llvm::MapVector<mlir::Value, CutPosition> values;
   std::vector<Whole> whole;
@@ -38,6 +40,8 @@ struct Cut {
   llvm::SetVector<mlir::Operation *> meetings;
 
   int64_t extent() const;
+  /// Elements a piece at \p position, in one of its outer parts.
+  llvm::SmallVector<int64_t> sizesAt(CutPosition position) const;
   /// Whether \p value is cut, and not \p at: it meets itself in another
   /// dimension.
   bool isCutElsewhere(mlir::Value value, CutPosition at) const;

@@ -71,6 +71,9 @@ public:
 
   /// Whether a plan of \p compiler's step fits the machine, without a word.
   bool fits(HostCompiler &compiler) const;
+  /// Whether one does where values are computed again or tensors wait in the
+  /// machine's pool, also where that was not asked for.
+  bool fitsRewritten(HostCompiler &compiler) const;
   /// Whether that could need less than it does where it does not fit: a device
   /// may be too small for all tensors at once, and all devices hold the
   /// arguments.

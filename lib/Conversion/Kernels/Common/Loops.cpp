@@ -127,8 +127,9 @@ LogicalResult lowerKernel(func::FuncOp kernel,
     bool isProduct = linalg::isaContractionOpInterface(op);
     if (isProduct && laneSumsOf(generic).empty())
       orderContractionLoops(rewriter, generic);
-    // An exact product's sum has one order, also where it is in tiles.
-    if (isProduct && inOrder)
+    // An exact product's sum has one order, also where it is in tiles. A sum
+    // of what was multiplied before stays a sum, as where that is not fused.
+    if (isProduct && inOrder && addsFused(generic))
       continue;
     for (linalg::GenericOp each : sumInBlocks(rewriter, generic))
       if (!laneSumsOf(each).empty())

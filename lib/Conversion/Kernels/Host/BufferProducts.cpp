@@ -161,15 +161,6 @@ Value pointerTo(OpBuilder &builder, Location loc, Value buffer) {
   return code.at(pointer, view.getOffset());
 }
 
-/// Whether the sum asks for fused multiply-adds, which tiles are made of.
-bool addsFused(linalg::GenericOp op) {
-  auto sum = op.getBody()
-                 ->getTerminator()
-                 ->getOperand(0)
-                 .getDefiningOp<arith::AddFOp>();
-  return sum && fusedProductOf(sum);
-}
-
 /// A product and what it becomes.
 struct Rewrite {
   linalg::GenericOp op;
