@@ -276,7 +276,8 @@ Compilation::compileOrCut(SetArguments setArguments) {
     endPhases();
     Phase phase(listener, "fitting the memories");
     if (std::optional<std::string> machine = advisePool(forms, *hostCompiler))
-      *error << "\nwith a pool beside it, where tensors wait, the step fits: "
+      *error << "\n"
+             << "with a pool beside it, where tensors wait, the step fits: "
              << poolText(*machine);
   }
   for (Diagnostic &diagnostic : said)
