@@ -82,8 +82,7 @@ private:
     if (position != positionOf.end())
       made.from = Event{false, device, position->second};
     else if (auto recv = dyn_cast<RecvOp>(op))
-      made.from =
-          Event{true, int32_t(recv.getQueue()), int32_t(recv.getSeq())};
+      made.from = Event{true, int32_t(recv.getQueue()), int32_t(recv.getSeq())};
     // Constants of a GPU are there before.
     made.isKept = !made.from;
     for (auto [number, offset] : llvm::enumerate(offsets.asArrayRef())) {
