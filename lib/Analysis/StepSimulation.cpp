@@ -53,8 +53,9 @@ public:
       slots.emplace_back(queue.messages.size());
       step.copies.emplace_back(queue.messages.size());
     }
-    int computing = 0, onHost = 0;
+    int computing = 0, onHost = 0, copying = 0;
     for (auto [number, instructions] : llvm::enumerate(program.devices)) {
+      copying += isPool(number) && !instructions.empty();
       auto first = llvm::find_if(instructions, [](const Instruction &i) {
         return i.kind == Kind::Operator;
       });
@@ -63,7 +64,7 @@ public:
       ++computing;
       onHost += first->ofGpu < 0;
     }
-    several = computing > 1;
+    several = computing + copying > 1;
     shared = onHost > 1;
     takeTurns = costs.cores > 0 && onHost > costs.cores;
     onCore.resize(takeTurns ? costs.cores : 0);
@@ -402,7 +403,7 @@ private:
 
   const StepProgram &program;
   const placement::RuntimeCosts &costs;
-  /// Several devices compute.
+  /// Several devices compute, or copy as pools: threads that a step wakes.
   bool several = false;
   /// Several of them on the host.
   bool shared = false;

@@ -310,8 +310,10 @@ FailureOr<CompiledProgram> HostCompiler::plan(const placement::Machine &machine,
   if (auto order = placed->getOperation()->getAttrOfType<StringAttr>(kExchange))
     program.exchange = order.str();
   FailureOr<StepProgram> steps = readStepProgram(*placed, machine);
-  if (failed(steps))
+  FailureOr<std::vector<std::vector<HeldTensor>>> held = heldTensors(*placed);
+  if (failed(steps) || failed(held))
     return failure();
+  program.held = std::move(*held);
   auto costs = machine.runtime.value_or(placement::RuntimeCosts());
   program.singleDeviceNs = singleDeviceNs(*steps, costs);
   PlacementCertificateAttr certificate = findCertificate(*placed);

@@ -52,7 +52,9 @@ public:
     data["operators"] = operators();
     data["edges"] = edges();
     data["transfers"] = transfers();
-    data["memory"] = memory(problem, placement);
+    data["memory"] = measured && !measured->planned.empty()
+                         ? memory(measured->planned)
+                         : memory(memoryOverTime(problem, placement));
     data["reasons"] = reasons();
     data["measured"] = measured ? measurement() : Json(nullptr);
     return data;
@@ -152,9 +154,18 @@ private:
                  {"sent_bytes", use.sentBytes}};
       if (measured)
         entry["arena_bytes"] = measured->arenaBytes[d];
+      if (measured && !measured->planned.empty())
+        entry["peak_bytes"] = mostOf(measured->planned[d]);
       list.push_back(std::move(entry));
     }
     return list;
+  }
+
+  static int64_t mostOf(const std::vector<MemoryLevel> &levels) {
+    int64_t most = 0;
+    for (const MemoryLevel &level : levels)
+      most = std::max(most, level.bytes);
+    return most;
   }
 
   Json operators() const {
@@ -239,9 +250,9 @@ private:
   }
 
   /// Per device its times and its levels.
-  static Json memory(const Problem &problem, const Placement &placement) {
+  static Json memory(const std::vector<std::vector<MemoryLevel>> &all) {
     Json list = Json::array();
-    for (const auto &levels : memoryOverTime(problem, placement)) {
+    for (const std::vector<MemoryLevel> &levels : all) {
       Json at = Json::array(), bytes = Json::array();
       for (const MemoryLevel &level : levels) {
         at.push_back(level.atNs);
@@ -255,6 +266,8 @@ private:
   /// The memory of the step that ran: the placement at the times that were
   /// measured. What did not happen keeps its planned time.
   Json measuredMemory() const {
+    if (!measured->happened.empty())
+      return memory(measured->happened);
     Problem happened = problem;
     Placement at = placement;
     for (size_t i = 0; i < measured->operators.size(); ++i)
@@ -268,7 +281,7 @@ private:
         at.transfers[k].endNs = span.endNs;
       }
     at.makespanNs = measured->shownStepNs;
-    return memory(happened, at);
+    return memory(memoryOverTime(happened, at));
   }
 
   /// Of the longest operators, and the longest on the critical path.

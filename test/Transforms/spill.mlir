@@ -37,10 +37,12 @@
 // RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:1@1000+pool:64 budget=0" 2>&1 | FileCheck %s --check-prefix=POOL
 // RUN: not baechi-opt %t/on-pool.mlir --baechi-place-and-plan="machine=host:1+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=COMPUTES
 // RUN: not baechi-opt %t/loop.mlir --baechi-place-and-plan="machine=host:1@512+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=LOOP
+// RUN: not baechi-opt %t/rows.mlir --baechi-place-and-plan="machine=host:1@512+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=ROWS
 // FLOOR: error: the step does not fit 'host0', which has 512 B, with 'pool0' beside it: 'exp#2' by itself needs 768 B of operands, results and scratch; cut into pieces (--split) it would need less
 // FLOOR: note: without 'pool0': no placement can fit the memories: operator 3 'exp#2' needs 768 bytes at once
 // POOL: error: the step does not fit 'host0', which has 1000 B, with 'pool0' beside it: 'pool0' has 64 B, what would wait there is
 // LOOP: error: the step does not fit 'host0', which has 512 B, with 'pool0' beside it: 'turn' by itself needs 2.50 KiB of operands, results and scratch; it has a loop, as a sort has, or a branch, and runs as one kernel with all that this reads and leaves, so that nothing of it can wait: a loop of the program needs less written out (in JAX unroll=True), a sort with fewer elements, all else cut into pieces (--split)
+// ROWS: 'rows' by itself needs 1.07 KiB of operands, results and scratch; cut into pieces (--split) it would need less
 // COMPUTES: error: operator 1 'exp' is pinned to 'pool0' but has no time for its kind 'pool'
 
 // Of several devices the placer says who computes what; computing again gives
@@ -111,6 +113,30 @@ func.func private @turn(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<512xf32>)
 func.func @step(%x: tensor<64xf32>) -> tensor<512xf32> {
   %0:2 = call @turn(%x) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> (tensor<64xf32>, tensor<512xf32>)
   return %0#1 : tensor<512xf32>
+}
+
+// Loops over the rows of several results, which fusion makes, are none of the
+// program's.
+//--- rows.mlir
+func.func private @rows(%x: tensor<8x16xf32>) -> (tensor<8xf32>, tensor<8x16xf32>) attributes {baechi.kernel} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %end = arith.constant 8 : index
+  %a = tensor.empty() : tensor<8xf32>
+  %b = tensor.empty() : tensor<8x16xf32>
+  %firsts, %exps = scf.for %i = %zero to %end step %one iter_args(%some = %a, %all = %b) -> (tensor<8xf32>, tensor<8x16xf32>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 16] [1, 1] : tensor<8x16xf32> to tensor<1x16xf32>
+    %exp = math.exp %row : tensor<1x16xf32>
+    %first = tensor.extract_slice %exp[0, 0] [1, 1] [1, 1] : tensor<1x16xf32> to tensor<1xf32>
+    %some_more = tensor.insert_slice %first into %some[%i] [1] [1] : tensor<1xf32> into tensor<8xf32>
+    %all_more = tensor.insert_slice %exp into %all[%i, 0] [1, 16] [1, 1] : tensor<1x16xf32> into tensor<8x16xf32>
+    scf.yield %some_more, %all_more : tensor<8xf32>, tensor<8x16xf32>
+  }
+  return %firsts, %exps : tensor<8xf32>, tensor<8x16xf32>
+}
+func.func @step(%x: tensor<8x16xf32>) -> (tensor<8xf32>, tensor<8x16xf32>) {
+  %0:2 = call @rows(%x) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<8x16xf32>) -> (tensor<8xf32>, tensor<8x16xf32>)
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8x16xf32>
 }
 
 //--- wide.mlir

@@ -234,6 +234,21 @@ TEST(StepSimulation, ACarrierWithoutAProcessorTakesADevices) {
   EXPECT_EQ(Ends(5350, 3010), endsOf(3000, 20'000));
 }
 
+TEST(StepSimulation, APoolThatCopiesIsStarted) {
+  placement::RuntimeCosts costs;
+  costs.stepNs = 9000;
+  costs.aloneNs = 400;
+  StepProgram given =
+      program({compute(1000), message(Kind::Send), message(Kind::AwaitSend)},
+              {message(Kind::Recv), message(Kind::AwaitRecv)}, {{4096, 40}});
+  given.isPool = {0, 1};
+  EXPECT_EQ(1040 + 9000, simulate(given, costs).makespanNs);
+  // In whose arena nothing waits, that has no thread in the step.
+  given.devices = {{compute(1000)}, {}};
+  given.queues = {};
+  EXPECT_EQ(1000 + 400, simulate(given, costs).makespanNs);
+}
+
 TEST(StepSimulation, AStepThatHangsHasNoTime) {
   EXPECT_FALSE(simulateStep(
       program({}, {message(Kind::Recv), message(Kind::AwaitRecv)}, {{64, 20}}),

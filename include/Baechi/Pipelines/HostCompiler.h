@@ -8,6 +8,7 @@
 #ifndef BAECHI_PIPELINES_HOSTCOMPILER_H
 #define BAECHI_PIPELINES_HOSTCOMPILER_H
 
+#include "Baechi/Analysis/HeldTensors.h"
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
@@ -41,6 +42,8 @@ struct CompiledProgram {
   /// The graph of the step that was placed, where that may have operators which
   /// the model has not: some are computed again, or move what waits in a pool.
   std::optional<placement::Graph> rewritten;
+  /// What the arenas hold, a device each; of what was planned in this process.
+  std::vector<std::vector<HeldTensor>> held;
   /// The step's prediction; by the placers' rules where it was not simulated.
   int64_t predictedNs = 0;
   /// From one step to the next of steps that overlap, where several host

@@ -52,6 +52,9 @@ struct PageMeasurement {
   std::vector<PageSpan> transfers; ///< one a transfer of the placement
   std::vector<int64_t> busyNs;     ///< a device each
   std::vector<int64_t> arenaBytes; ///< a device each
+  /// What the arenas hold as predicted and as measured, a device each; empty:
+  /// shown is the placement's replay.
+  std::vector<std::vector<placement::MemoryLevel>> planned, happened;
 };
 
 /// The page, with all that it needs within it. \p placement must have the shape

@@ -32,6 +32,13 @@ static CutRequest requestOf(const SplitChoice &way,
   return request;
 }
 
+/// How \p machine, which has a pool, is asked for.
+static std::string poolText(StringRef machine) {
+  return ("--machine=" + machine + " (in Python spill_to=\"" +
+          machine.split('+').second + "\")")
+      .str();
+}
+
 static std::string textOf(const std::optional<CutAdvice> &advice,
                           const CompileOptions &asked) {
   if (!advice)
@@ -44,6 +51,9 @@ static std::string textOf(const std::optional<CutAdvice> &advice,
                      placement::bytesTextUp(advice->most.bytes, 2);
   if (advice->bytes > 0)
     text += ", and the step fits " + std::to_string(advice->bytes) + " bytes";
+  if (!advice->machine.empty())
+    text += "; so cut it fits with a pool beside it, where tensors wait: " +
+            poolText(advice->machine);
   return text;
 }
 
@@ -192,7 +202,8 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   if (why.empty() && !listener.isStopped()) {
     endPhases();
     Phase phase(listener, "fitting the memories");
-    why = textOf(adviseLeanest(forms, cuts, firstChoice), asked);
+    why = textOf(adviseLeanest(forms, *compilers.front(), cuts, firstChoice),
+                 asked);
   }
   return failure();
 }
@@ -262,6 +273,15 @@ Compilation::compileOrCut(SetArguments setArguments) {
                  textOf(adviseCut(forms, *hostCompiler, firstChoice), asked);
              !advice.empty())
       *error << "\n" << advice;
+  }
+  if (failed(program) && error != said.end() && asked.fitMemory != "never" &&
+      !listener.isStopped()) {
+    endPhases();
+    Phase phase(listener, "fitting the memories");
+    if (std::optional<std::string> machine = advisePool(forms, *hostCompiler))
+      *error << "\n"
+             << "with a pool beside it, where tensors wait, the step fits: "
+             << poolText(*machine);
   }
   for (Diagnostic &diagnostic : said)
     source->context()->getDiagEngine().emit(std::move(diagnostic));

@@ -15,14 +15,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Cuts/CutAdvice.h"
+#include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace baechi;
 
-/// So often the memory is halved in which the leanest cut fits.
-static constexpr int kHalvings = 6;
+/// So often the memory in which a step may fit is doubled, until it does, and
+/// what is between that and one in which it does not is halved.
+static constexpr int kDoublings = 4, kHalvings = 6;
 
 /// The step as the options ask that are \p way; null: there is none.
 static std::unique_ptr<HostCompiler> formAsked(const ModelForms &forms,
@@ -46,9 +49,8 @@ static std::unique_ptr<HostCompiler> formAsked(const ModelForms &forms,
 }
 
 /// The least memory of the one device that computes, of those that are tried
-/// from \p low on, in which a plan of \p cut fits; 0: up to \p high there is
-/// none.
-static int64_t memoryFor(const ModelForms &forms, HostCompiler &cut,
+/// from \p low on, in which a plan of \p step fits; 0: in none.
+static int64_t memoryFor(const ModelForms &forms, HostCompiler &step,
                          int64_t low, int64_t high) {
   placement::Machine machine = forms.machine();
   auto &device = *llvm::find_if(
@@ -56,26 +58,97 @@ static int64_t memoryFor(const ModelForms &forms, HostCompiler &cut,
   auto fits = [&](int64_t bytes) {
     device.memory = bytes;
     return !forms.heard().isStopped() &&
-           succeeded(forms.predictFitting(cut, machine));
+           succeeded(forms.predictFitting(step, machine));
   };
-  if (!fits(high))
-    return 0;
+  high = std::max(low, high);
+  for (int doubling = 0; !fits(high); ++doubling) {
+    if (doubling == kDoublings)
+      return 0;
+    low = high;
+    high *= 2;
+  }
   for (int halving = 0; halving < kHalvings && high - low > 64; ++halving)
     (fits(low + (high - low) / 2) ? high : low) = low + (high - low) / 2;
   return high;
 }
 
+/// Room for all that a step reads and makes.
+static int64_t bytesOfAll(ModuleOp formed) {
+  FailureOr<StepGraph> graph = buildStepGraph(formed);
+  int64_t bytes = 0;
+  if (succeeded(graph))
+    for (const placement::Operator &op : graph->graph.ops) {
+      bytes += op.resident;
+      for (const placement::Output &output : op.outputs)
+        bytes += output.bytes;
+    }
+  return bytes;
+}
+
+namespace {
+/// A machine as it is asked for, with a pool.
+struct MachineWithPool {
+  std::string spec;
+  placement::Machine machine;
+};
+} // namespace
+
+/// The machine with a pool that has room for \p step beside its one host
+/// device; nullopt: it has one, or is of a file, to which none is added so.
+static std::optional<MachineWithPool> withPool(const ModelForms &forms,
+                                               HostCompiler &step) {
+  const placement::Machine &target = forms.machine();
+  if (target.devices.size() != 1 || target.devices.front().kind != "host")
+    return std::nullopt;
+  constexpr int64_t kUnit = 1 << 10;
+  uint64_t units = llvm::divideCeil(bytesOfAll(step.module()), kUnit);
+  MachineWithPool with{forms.options().machine + "+pool:" +
+                           std::to_string(llvm::PowerOf2Ceil(units)) + "KiB",
+                       {}};
+  if (!placement::readMachineSpec(with.spec, with.machine).empty() ||
+      with.machine.devices.front().memory != target.devices.front().memory)
+    return std::nullopt;
+  with.machine.runtime = target.runtime;
+  return with;
+}
+
+std::optional<std::string> baechi::advisePool(const ModelForms &forms,
+                                              HostCompiler &step) {
+  std::optional<std::string> advice;
+  (void)forms.quietly([&] {
+    std::optional<MachineWithPool> with = withPool(forms, step);
+    if (!with || forms.heard().isStopped() ||
+        failed(forms.predictFitting(step, with->machine)))
+      return failure();
+    advice = std::move(with->spec);
+    return success();
+  });
+  return advice;
+}
+
+/// Whether a pool cannot make \p step fit, as one operator alone needs more.
+static bool needsMoreThanPool(const ModelForms &forms, HostCompiler &step) {
+  std::optional<MachineWithPool> with = withPool(forms, step);
+  std::optional<Neediest> most;
+  if (with)
+    most = neediestOf(step.module(), with->machine);
+  return most && !most->fits();
+}
+
 std::optional<CutAdvice> baechi::adviseLeanest(const ModelForms &forms,
+                                               HostCompiler &whole,
                                                const FittingCuts &cuts,
                                                const SplitChoice &first) {
   const std::optional<FittingCuts::Unfit> &leanest = cuts.leanest();
   if (!leanest)
     return std::nullopt;
-  CutAdvice advice{leanest->way, false, leanest->most, 0};
+  CutAdvice advice{leanest->way, false, leanest->most, 0, ""};
   if (placement::numComputing(forms.machine()) > 1)
     return advice;
   (void)forms.quietly([&] {
     std::unique_ptr<HostCompiler> cut = formAsked(forms, first, advice.way);
+    if (cut && needsMoreThanPool(forms, whole))
+      advice.machine = advisePool(forms, *cut).value_or("");
     if (cut)
       advice.bytes = memoryFor(
           forms, *cut, std::max(leanest->most.bytes, leanest->most.memory),
@@ -101,9 +174,9 @@ std::optional<CutAdvice> baechi::adviseCut(const ModelForms &forms,
               formAsked(forms, first, cut->way);
           return success(asked && succeeded(forms.predictFitting(*asked)));
         })))
-      return CutAdvice{cut->way, /*fits=*/true, {}, 0};
+      return CutAdvice{cut->way, /*fits=*/true, {}, 0, ""};
   }
-  return adviseLeanest(forms, cuts, first);
+  return adviseLeanest(forms, whole, cuts, first);
 }
 
 std::unique_ptr<HostCompiler>

@@ -8,6 +8,7 @@
 
 #include "Baechi/Driver/Report/Page.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Driver/Report/StepTimes.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Report/Page.h"
 #include "mlir/IR/Builders.h"
@@ -159,6 +160,10 @@ baechi::formatRunPage(ModuleOp module, const placement::Machine &machine,
   measured.steps = static_cast<int64_t>(report.measured.wallNs.size());
   measured.stepNs = report.measured.medianNs();
   measured.shownStepNs = timeline.wallNs;
+  measured.planned =
+      arenaLevels(report.compiled.held, predictedTimes(report.program));
+  measured.happened =
+      arenaLevels(report.compiled.held, measuredTimes(timeline));
   if (report.single)
     measured.singleDeviceNs = report.single->medianNs();
   report::PageSummary summary;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Report/SpillReport.h"
+#include "Baechi/Driver/Report/StepTimes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,6 +15,7 @@
 
 using namespace baechi;
 using placement::bytesText;
+using placement::millisecondsText;
 namespace json = llvm::json;
 
 namespace {
@@ -27,6 +29,7 @@ struct Fetched {
 struct Spills {
   std::string pool;
   int64_t outBytes = 0, inBytes = 0, argumentBytes = 0, planNs = 0;
+  PoolCopies copies;            ///< as predicted
   std::vector<Fetched> fetched; ///< the largest first
 };
 } // namespace
@@ -64,6 +67,12 @@ static void addMessages(const json::Object &program, int64_t pool,
   });
 }
 
+static std::string textOf(const json::Object &program) {
+  std::string text;
+  llvm::raw_string_ostream(text) << json::Value(json::Object(program));
+  return text;
+}
+
 /// What the first pool of a program holds; nothing where its arena is empty.
 static std::optional<Spills> readSpills(const json::Object &program) {
   for (auto [number, value] : llvm::enumerate(*program.getArray("devices"))) {
@@ -77,9 +86,18 @@ static std::optional<Spills> readSpills(const json::Object &program) {
     if (const json::Object *predicted = program.getObject("predicted"))
       spills.planNs = integer(*predicted, "makespan_ns");
     addMessages(program, number, spills);
+    if (auto read = runtime::Program::parse(textOf(program)))
+      spills.copies = poolCopies(*read, predictedTimes(*read), number);
     return spills;
   }
   return std::nullopt;
+}
+
+/// How long these copies take, and what of that devices need not wait for.
+static std::string textOf(const PoolCopies &copies) {
+  return llvm::formatv("copies to it and from it take {0}, {1:F1} % of that "
+                       "while the device computes",
+                       millisecondsText(copies.ns), copies.hiddenPercent());
 }
 
 static std::vector<std::string> linesOf(const Spills &spills) {
@@ -93,6 +111,7 @@ static std::vector<std::string> linesOf(const Spills &spills) {
       spills.fetched.size() == 1 ? "tensor waits" : "tensors wait", spills.pool,
       bytesText(spills.outBytes, 2), bytesText(spills.inBytes, 2),
       spills.planNs / 1e6));
+  lines.push_back("predicted: " + textOf(spills.copies));
   if (spills.argumentBytes > 0)
     lines.push_back(bytesText(spills.argumentBytes, 2) +
                     " of arguments live in '" + spills.pool + "'");
@@ -132,6 +151,24 @@ std::optional<json::Object> baechi::spillsOf(const json::Object &manifest) {
                       {"in_bytes", spills->inBytes},
                       {"argument_bytes", spills->argumentBytes},
                       {"plan_ns", spills->planNs},
+                      {"copies_ns", spills->copies.ns},
+                      {"hidden_ns", spills->copies.hiddenNs},
                       {"fetched", std::move(fetched)},
                       {"text", json::Array(linesOf(*spills))}};
+}
+
+void baechi::addMeasured(json::Object &fit, const runtime::Program &program,
+                         const runtime::Timeline &timeline) {
+  std::optional<llvm::StringRef> name = fit.getString("pool");
+  auto pool = llvm::find_if(program.devices, [&](const auto &device) {
+    return name && device.name == *name;
+  });
+  if (pool == program.devices.end())
+    return;
+  PoolCopies copies = poolCopies(program, measuredTimes(timeline),
+                                 pool - program.devices.begin());
+  fit["measured_copies_ns"] = copies.ns;
+  fit["measured_hidden_ns"] = copies.hiddenNs;
+  fit.getArray("text")->push_back("measured in the fastest step: " +
+                                  textOf(copies));
 }

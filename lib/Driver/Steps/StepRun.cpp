@@ -11,6 +11,7 @@
 #include "Baechi/Driver/Execution/Ranks.h"
 #include "Baechi/Driver/Input/Errors.h"
 #include "Baechi/Driver/Input/Inputs.h"
+#include "Baechi/Driver/Report/SpillReport.h"
 #include "Baechi/Runtime/Load.h"
 #include <cmath>
 #include <cstring>
@@ -245,6 +246,8 @@ RunReport StepRun::report() const {
   report.residentBytes = residentBytesOf(report.program);
   report.measured = placedProgram->measurement();
   report.timeline = placedProgram->fastest();
+  if (auto *fit = report.compiled.manifest.getObject("memory_fit"))
+    addMeasured(*fit, report.program, report.timeline);
   if (singleProgram) {
     report.single = singleProgram->measurement();
     report.singlePredictedNs = report.compiled.singleDeviceNs;

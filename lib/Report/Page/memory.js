@@ -134,7 +134,7 @@ class MemoryChart {
     const lines = [element('b', {}, device.name), `of ${bytesText(device.memory_bytes)} at ${timeText(time)}: `];
     if (planned !== null) lines.push(`${bytesText(planned)} predicted`);
     if (measured !== null) lines.push(`${planned !== null ? ', ' : ''}${bytesText(measured)} measured`);
-    if (device.arena_bytes) lines.push(element('br'), `arena as planned ${bytesText(device.arena_bytes)}, peak of the replay ${bytesText(device.peak_bytes)}`);
+    if (device.arena_bytes) lines.push(element('br'), `arena ${bytesText(device.arena_bytes)}, of it held at most ${bytesText(device.peak_bytes)}`);
     tip.show(event, lines);
   }
 }

@@ -11,6 +11,7 @@
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -43,13 +44,42 @@ static constexpr StringRef kWriteItOut =
     "the program needs less written out (in JAX unroll=True), a sort with "
     "fewer elements, all else cut into pieces (--split)";
 
+/// Whether fusion has made \p loop (FormKernels/RowLoops.cpp): turns compute a
+/// row each of new results, and know nothing of each other.
+static bool isOverRows(LoopLikeOpInterface loop) {
+  auto rows = dyn_cast<scf::ForOp>(loop.getOperation());
+  if (!rows)
+    return false;
+  auto isRow = [](OffsetSizeAndStrideOpInterface slice) {
+    return llvm::all_of(slice.getOffsets(), [](Value offset) {
+      auto index = dyn_cast<BlockArgument>(offset);
+      auto of = index ? dyn_cast<scf::ForOp>(index.getOwner()->getParentOp())
+                      : nullptr;
+      return of && of.getInductionVar() == index;
+    });
+  };
+  return llvm::all_of(
+      llvm::zip_equal(rows.getInits(), rows.getRegionIterArgs()),
+      [&](auto pair) {
+        auto [init, rest] = pair;
+        // Those within others, which are looked at, too, go on with theirs.
+        auto outer = dyn_cast<BlockArgument>(init);
+        bool isNew = outer
+                         ? isa<scf::ForOp>(outer.getOwner()->getParentOp())
+                         : bool(init.template getDefiningOp<tensor::EmptyOp>());
+        return isNew && llvm::all_of(rest.getUsers(), [&](Operation *user) {
+                 auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(user);
+                 return slice ? isRow(slice) : isa<scf::ForOp>(user);
+               });
+      });
+}
+
 /// What would make the operator that needs most need less.
 static StringRef mendOf(Operation *op) {
   func::FuncOp kernel = op ? kernelOf(op) : nullptr;
-  // Loops over the rows of a result, which fusion makes, carry it alone.
   auto isOfProgram = [](Operation *within) {
-    bool isLoop =
-        isa<LoopLikeOpInterface>(within) && within->getNumResults() > 1;
+    auto loop = dyn_cast<LoopLikeOpInterface>(within);
+    bool isLoop = loop && within->getNumResults() > 1 && !isOverRows(loop);
     return isLoop || isa<scf::IfOp, scf::IndexSwitchOp>(within)
                ? WalkResult::interrupt()
                : WalkResult::advance();

@@ -33,6 +33,24 @@ void baechi::remarkFit(Location loc, const MemoryFit &fit) {
            << remark::metric("AgainNs", fit.againNs);
 }
 
+void baechi::remarkSpill(Location loc, const SpillFit &fit) {
+  for (const SpillFit::Spilled &each : fit.spilled)
+    if (auto remark = remark::passed(loc, ofFit("spilled")))
+      remark << remark::metric("Operator", each.name)
+             << remark::metric("Fetches", each.fetches)
+             << remark::metric("Bytes", each.bytes);
+  if (auto remark = remark::passed(loc, ofFit("fits")))
+    remark << remark::metric("PeakBefore", fit.peakBefore)
+           << remark::metric("PeakAfter", fit.peakAfter)
+           << remark::metric("FloorBytes", fit.floorBytes)
+           << remark::metric("FloorOperator", fit.floorOperator)
+           << remark::metric("Pool", fit.pool)
+           << remark::metric("StepNs", fit.stepNs)
+           << remark::metric("OutBytes", fit.outBytes)
+           << remark::metric("InBytes", fit.inBytes)
+           << remark::metric("ArgumentBytes", fit.argumentBytes);
+}
+
 void baechi::remarkPlacedAgain(Location loc, ArrayRef<ArenaReport> arenas,
                                const placement::Machine &next) {
   for (auto [arena, device] : llvm::zip(arenas, next.devices))

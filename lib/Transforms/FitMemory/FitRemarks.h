@@ -18,6 +18,24 @@ namespace baechi {
 /// Remarks of --baechi-fit-memory, at \p loc.
 void remarkFit(mlir::Location loc, const MemoryFit &fit);
 
+/// What waits in a pool so that a step fits.
+struct SpillFit {
+  struct Spilled {
+    std::string name; ///< what makes the tensor
+    int64_t fetches = 0;
+    int64_t bytes = 0;
+  };
+  std::vector<Spilled> spilled;
+  int64_t peakBefore = 0, peakAfter = 0; ///< of the device that computes
+  int64_t floorBytes = 0;
+  std::string floorOperator;
+  std::string pool;
+  int64_t stepNs = 0;
+  int64_t outBytes = 0, inBytes = 0, argumentBytes = 0;
+};
+
+void remarkSpill(mlir::Location loc, const SpillFit &fit);
+
 /// Remarks that a plan exceeded limits, and what the next one sees.
 void remarkPlacedAgain(mlir::Location loc, llvm::ArrayRef<ArenaReport> arenas,
                        const placement::Machine &next);

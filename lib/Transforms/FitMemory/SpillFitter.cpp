@@ -8,7 +8,6 @@
 
 #include "SpillFitter.h"
 #include "FixedPlacement.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
@@ -187,32 +186,24 @@ OwningOpRef<ModuleOp> SpillFitter::rewrite(const SpillPlan &plan) const {
   return fresh;
 }
 
-void SpillFitter::remark(const SpillPlan &plan) const {
-  Location loc = ModuleOp(module).getLoc();
-  auto named = [](StringRef name) {
-    return remark::RemarkOpts::name(name).category("baechi-fit-memory");
-  };
+SpillFit SpillFitter::describe(const SpillPlan &plan) const {
+  SpillFit fit;
   std::map<std::pair<int32_t, int32_t>, int64_t> fetches;
   for (const Stay &stay : plan.stays)
     fetches[{stay.tensor.op, stay.tensor.output}] += stay.use >= 0;
   for (auto [tensor, times] : fetches) {
     const placement::Operator &op = graph.graph.ops[tensor.first];
-    if (auto remark = remark::passed(loc, named("spilled")))
-      remark << remark::metric("Operator", op.name)
-             << remark::metric("Fetches", times)
-             << remark::metric("Bytes", op.outputs[tensor.second].copy);
+    fit.spilled.push_back({op.name, times, op.outputs[tensor.second].copy});
   }
-  int64_t argumentBytes = 0;
   for (int32_t argument : plan.inPool)
-    argumentBytes += graph.graph.ops[argument].resident;
-  if (auto remark = remark::passed(loc, named("fits")))
-    remark << remark::metric("PeakBefore", peakBytes())
-           << remark::metric("PeakAfter", plan.peakBytes)
-           << remark::metric("FloorBytes", least.bytes)
-           << remark::metric("FloorOperator", floorOperator())
-           << remark::metric("Pool", poolName())
-           << remark::metric("StepNs", plan.makespanNs)
-           << remark::metric("OutBytes", plan.outBytes)
-           << remark::metric("InBytes", plan.inBytes)
-           << remark::metric("ArgumentBytes", argumentBytes);
+    fit.argumentBytes += graph.graph.ops[argument].resident;
+  fit.peakBefore = peakBytes();
+  fit.peakAfter = plan.peakBytes;
+  fit.floorBytes = least.bytes;
+  fit.floorOperator = floorOperator();
+  fit.pool = poolName();
+  fit.stepNs = plan.makespanNs;
+  fit.outBytes = plan.outBytes;
+  fit.inBytes = plan.inBytes;
+  return fit;
 }

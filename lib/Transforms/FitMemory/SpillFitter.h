@@ -10,6 +10,7 @@
 
 #include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include "FitRemarks.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -59,8 +60,8 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp>
   rewrite(const placement::SpillPlan &plan) const;
 
-  /// What \p plan lets wait, as remarks of --baechi-fit-memory.
-  void remark(const placement::SpillPlan &plan) const;
+  /// What \p plan lets wait.
+  SpillFit describe(const placement::SpillPlan &plan) const;
 
 private:
   /// Those that are tried, the largest first.

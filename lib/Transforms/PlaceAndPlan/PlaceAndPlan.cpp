@@ -91,7 +91,7 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
         *watch.leftOut = planner.hasLeftOut();
       return signalPassFailure();
     }
-    if (!asked && !fitting.isSpilled)
+    if (!asked && !fitting.isSpilled())
       found.givenUp = giveUp(planner, *untouched, found);
     if (report)
       *report = std::move(found);

@@ -31,13 +31,16 @@ LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
     stepNs = planner.predictedNs();
   // A later pool is a slower one.
   for (int32_t pool : placement::poolsOf(planner.machine))
-    if (!isSpilled)
+    if (!isSpilled())
       waitInPool(pool, *original, stepNs, said);
   for (int32_t pool : placement::poolsOf(planner.machine))
-    if (!isSpilled || !found.memoryFit)
+    if (!isSpilled() || !found.memoryFit)
       recomputeAndWait(pool, *original, stepNs, said);
   if (!stepNs)
     return failure();
+  // Of the plan that stays alone.
+  if (spillFit)
+    remarkSpill(planner.module.getLoc(), *spillFit);
   if (found.memoryFit)
     remarkFit(planner.module.getLoc(), *found.memoryFit);
   return success();
@@ -119,9 +122,8 @@ void StepFitting::useSpill(const SpillFitter &fitter,
                            const placement::SpillPlan &proposal,
                            std::vector<Diagnostic> &spillSaid,
                            std::vector<Diagnostic> &said) {
-  fitter.remark(proposal);
+  spillFit = fitter.describe(proposal);
   found.memoryFit.reset();
-  isSpilled = true;
   said = std::move(spillSaid);
 }
 

@@ -11,6 +11,7 @@
 #define BAECHI_LIB_TRANSFORMS_PLACEANDPLAN_STEPFITTING_H
 
 #include "StepPlanner.h"
+#include "Transforms/FitMemory/FitRemarks.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace baechi {
@@ -36,7 +37,8 @@ public:
   llvm::LogicalResult fit(mlir::OwningOpRef<mlir::ModuleOp> &untouched,
                           StepPlanner::Said &said);
 
-  bool isSpilled = false; ///< tensors wait in a pool
+  /// Tensors wait in a pool.
+  bool isSpilled() const { return spillFit.has_value(); }
 
 private:
   llvm::LogicalResult recompute(mlir::OwningOpRef<mlir::ModuleOp> &untouched,
@@ -74,6 +76,7 @@ private:
 
   StepPlanner &planner;
   PlaceAndPlanReport &found;
+  std::optional<SpillFit> spillFit; ///< where tensors wait in a pool
 };
 
 } // namespace baechi

@@ -24,6 +24,9 @@ struct CutAdvice {
   /// fits the one device that computes; 0: that is not known.
   Neediest most;
   int64_t bytes = 0;
+  /// Or the machine with a pool in which it fits; empty: the whole step may do
+  /// so there, or that is not known.
+  std::string machine;
 };
 
 /// Which cut makes the step fit; where none that is tried does, which leaves
@@ -33,8 +36,14 @@ std::optional<CutAdvice> adviseCut(const ModelForms &forms, HostCompiler &whole,
                                    const SplitChoice &first);
 /// The latter of \p cuts, which were tried.
 std::optional<CutAdvice> adviseLeanest(const ModelForms &forms,
+                                       HostCompiler &whole,
                                        const FittingCuts &cuts,
                                        const SplitChoice &first);
+
+/// The machine that is asked for with a pool beside its one host device, in
+/// which \p step fits; nullopt: it has a pool, or none helps.
+std::optional<std::string> advisePool(const ModelForms &forms,
+                                      HostCompiler &step);
 
 } // namespace baechi
 
