@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_stale_ranks import by_hand, ended, start
 
 import baechi
 from baechi.replicas.arguments import StoreError
+from test_stale_ranks import by_hand, ended, start
 
 Given = dict[str, Any]
 ALIKE: Given = {"staleness": 0, "compiled": False}

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from relays import Relay, slowed
 
 import baechi
 from baechi.replicas import meeting
 from baechi.replicas.arguments import StoreError
 from baechi.replicas.remote import RemoteStore
 from baechi.replicas.served import StoreServer, serve
+from relays import Relay, slowed
 
 
 def _store(staleness: int, **options: Any) -> baechi.ParameterStore:

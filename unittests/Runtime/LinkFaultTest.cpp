@@ -132,8 +132,7 @@ TEST_F(PulseLinkTest, BothAreLostToEachOtherByALinkThatStaysCut) {
     for (int look = 0; look < 60000 && pulse.lostRank() < 0; ++look)
       sleepFor(0.001);
     EXPECT_EQ(1 - rank, pulse.lostRank());
-    EXPECT_THAT(pulse.whyLost(1 - rank),
-                HasSubstr("it has said nothing for"));
+    EXPECT_THAT(pulse.whyLost(1 - rank), HasSubstr("it has said nothing for"));
   }
 }
 

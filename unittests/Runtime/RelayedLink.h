@@ -105,8 +105,8 @@ public:
       int caller = accept4(listener.get(), nullptr, nullptr,
                            SOCK_CLOEXEC | SOCK_NONBLOCK);
       std::string failure;
-      sockets::Descriptor called = sockets::call(
-          "localhost", target, sockets::Deadline(60), failure);
+      sockets::Descriptor called =
+          sockets::call("localhost", target, sockets::Deadline(60), failure);
       EXPECT_TRUE(caller >= 0 && called) << failure;
       link.join(caller, called.release());
     });
