@@ -77,8 +77,10 @@ struct RankThreads {
 
   /// Once rank 0's session is gone. Where another was lost, its process ends.
   void end() {
-    if (members[0]->broken())
+    if (members[0]->broken()) {
       hub->killed = 0;
+      members[0].reset();
+    }
     for (std::thread &follower : followers)
       follower.join();
     followers.clear();

@@ -17,6 +17,7 @@ from baechi.jax.jitted import Jitted
 from baechi.jax.launched import LaunchedStep
 from baechi.jax.one_replica import NOT_GIVEN, one_replica
 from baechi.jax.overlap import check_dispatch
+from baechi.steps.launched_step import check_ranks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -209,7 +210,7 @@ def jit(
         same = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **same)
     check_dispatch(async_dispatch, overlap_steps)
-    _check_ranks(ranks, overlap_steps, check)
+    check_ranks(ranks, {"overlap_steps": overlap_steps, "check": check is not None})
     if objective == "period" and not overlap_steps:
         raise ValueError(
             "objective is 'period': it plans the time from one call to the next where calls "
@@ -250,19 +251,3 @@ def jit(
     alone = one_replica(axis_name, in_axes, replicas)
     kind = Jitted if ranks is None else LaunchedStep
     return kind(step, donated, static, options, checks, async_dispatch, overlap_steps, alone)
-
-
-def _check_ranks(ranks: str | None, overlap_steps: bool, check: Check) -> None:
-    if ranks is None:
-        return
-    if ranks != "launcher":
-        raise ValueError(
-            f"ranks is {ranks!r}: give 'launcher' for the processes that mpirun, torchrun, srun or "
-            "jax.distributed has started, or None for this one"
-        )
-    for option, given in (("overlap_steps", overlap_steps), ("check", check is not None)):
-        if given:
-            raise ValueError(
-                f"ranks is 'launcher' and {option} given: calls of several ranks are waited for, "
-                "and not compared; leave one of them out"
-            )

@@ -6,9 +6,6 @@ srun has started (docs/jit.md): all of them make its calls, and get the results.
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,20 +13,18 @@ import jax
 import numpy as np
 
 from baechi.common import progress
-from baechi.common.launch import Launch, find_launch
-from baechi.compiling.options import CompileOptions
+from baechi.common.launch import Launch
 from baechi.compiling.tools import CompileError
 from baechi.importer.jax.signature import Signature, refuse_given_twice
 from baechi.jax import random_keys
 from baechi.jax.jax_program import JaxProgram
 from baechi.jax.jitted import Call, Jitted, identifier
-from baechi.steps import launched, resident_jax
-from baechi.steps.ranks import words_of
+from baechi.steps import resident_jax
+from baechi.steps.launched_step import LaunchedProgram, launch_for
 from baechi.steps.roll import roll_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_SHOWN = 4  # of the arguments, the last ones: what comes before is mostly parameters
 
 
 class LaunchedStep(Jitted[P, R]):
@@ -45,7 +40,7 @@ class LaunchedStep(Jitted[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not self._looked:
             # Not before: a program may call jax.distributed.initialize after it has made the step.
-            self._launch, self._looked = _launch_for(identifier(self._step)), True
+            self._launch, self._looked = launch_for(identifier(self._step)), True
         if self._launch is None:
             return super().__call__(*args, **kwargs)
         roll = roll_of(self._launch)
@@ -57,14 +52,13 @@ class LaunchedStep(Jitted[P, R]):
                     if call.key not in self._known:
                         self._known[call.key] = self._program_of(call, self._launch)
                 program = self._last = self._known[call.key]
-                if roll.meet(program.digest, program.what, not program.is_joined):
-                    program.leave()
+                program.ranks.meet(roll)
                 result: R = program.run(call.leaves)
             return result
 
     def report(self) -> str:
         """Rank 0's, of the program called last."""
-        return super().report() if self._last is None else self._last.said
+        return super().report() if self._last is None else self._last.ranks.said
 
     def _called(self) -> JaxProgram:
         if self._last is None:
@@ -86,92 +80,31 @@ class LaunchedStep(Jitted[P, R]):
                 "calls the step, which several ranks do not do yet:\n  " + "\n  ".join(operations)
             )
         options = self._options.written_for(imported.replicas)
-        step = _Step(imported.text, dataclasses.replace(options, replan="never"))
-        return _Program(identifier(self._step), step, imported.signature, returned, launch)
-
-
-def _launch_for(name: str) -> Launch | None:
-    launch = find_launch()
-    if launch is not None and launch.here < launch.ranks:
-        raise ValueError(
-            f"'{name}' has ranks='launcher', and {launch.launcher} has started {launch.ranks} "
-            f"processes, {launch.here} of them on this machine: a step's arrays go to them by "
-            "files; start all on one machine, or run the step's module with baechi-run"
-        )
-    return launch
-
-
-@dataclasses.dataclass(frozen=True)
-class _Step:
-    """A step's module, as ranks call it."""
-
-    text: str
-    options: CompileOptions
-    kind: str = "step"
-    differs: str = (
-        "another step, or the step with other arguments, than rank 0: give all ranks the same, "
-        "from the same seeds"
-    )
-
-    def archive(self, given: Sequence[np.ndarray]) -> Mapping[str, np.ndarray]:
-        return {f"arg{n}": value for n, value in enumerate(given)}
-
-    def words(self, folder: pathlib.Path, model: pathlib.Path, inputs: pathlib.Path) -> list[str]:
-        return words_of(self.options, model, inputs)
+        kinds = [argument.init for argument in imported.signature.arguments]
+        ranks = LaunchedProgram(identifier(self._step), imported.text, options, kinds, launch)
+        return _Program(ranks, imported.signature, returned)
 
 
 class _Program:
-    """For one set of shapes, types and static values. said: by rank 0, of its last call."""
+    """For one set of shapes, types and static values."""
 
     def __init__(
         self,
-        name: str,
-        step: _Step,
+        ranks: LaunchedProgram,
         signature: Signature,
         returned: Sequence[str | None],
-        launch: Launch,
     ):
-        self._step, self._launch = step, launch
-        self.digest = hashlib.blake2b(step.text.encode(), digest_size=16).hexdigest()
-        kinds = [f"{a.init.dtype}{list(a.init.shape)}" for a in signature.arguments]
-        more = f" and {len(kinds) - _SHOWN} more" if len(kinds) > _SHOWN else ""
-        self.what = f"'{name}' of {', '.join(kinds[-_SHOWN:]) or 'nothing'}{more}"
+        self.ranks = ranks
         self._signature, self._returned = signature, returned
         self._updated = {
             i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
         }
-        self._joined: launched.First | launched.Other | None = None
-        self.said = ""
-
-    @property
-    def is_joined(self) -> bool:
-        return self._joined is not None
-
-    def leave(self) -> None:
-        """All ranks join anew."""
-        if self._joined is not None:
-            self._joined.taken()
-            self._joined.end()
-            self._joined = None
 
     def run(self, leaves: Sequence[Any]) -> Any:
-        arguments = self._signature.arguments
-        names = [argument.name for argument in arguments]
+        names = [argument.name for argument in self._signature.arguments]
         refuse_given_twice(names, leaves, self._updated)
-        given = [
-            np.ascontiguousarray(np.asarray(leaf), each.init.dtype).reshape(each.init.shape)
-            for leaf, each in zip(leaves, arguments, strict=True)
-        ]
-        if self._joined is None:
-            self._joined = launched.join(self._step, self._launch)
-        try:
-            outputs, self.said = self._joined.call(given, 1)
-            with np.load(outputs) as found:
-                results = [self._result(k, found) for k in range(len(self._returned))]
-        except BaseException:
-            self.leave()
-            raise
-        self._joined.taken()
+        with self.ranks.called(leaves) as found:
+            results = [self._result(k, found) for k in range(len(self._returned))]
         return jax.tree.unflatten(self._signature.result_tree, results)
 
     def _result(self, k: int, found: Mapping[str, np.ndarray]) -> Any:

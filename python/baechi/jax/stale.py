@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
-from baechi.jax import random_keys, stale_ranks
+from baechi.jax import random_keys, stale_ranks, stale_saved
 from baechi.jax.bound import choose
 from baechi.jax.jit import jit
 from baechi.jax.stale_batch import Batches, merged
@@ -46,6 +47,7 @@ class StaleStep(Generic[S]):
         ahead: int = 2,
         checked: bool = False,
         ranks: str | None = None,
+        restored: str | os.PathLike[str] | None = None,
         compiled: bool = True,
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (),
@@ -87,14 +89,19 @@ class StaleStep(Generic[S]):
             "patience": patience,
             "checked": checked,
         }
+        make = functools.partial(_made, given=given, goes_on=None)
+        alike = given | {"in_axes": in_axes}
+        if restored is not None:
+            saved = stale_saved.Saved(restored)
+            saved.check(self._state.about())
+            store = saved.store({key: value for key, value in given.items() if key != "revised"})
+            tables = {name: store.read(name) for name in store.tables}
+            first = self._state.own(0)
+            self._state.put(tables, saved.own(len(first), first))
+            alike["restored"] = saved.digest
+            make = functools.partial(_made, given=given, goes_on=(tables, store))
         self._group = stale_ranks.join(
-            ranks,
-            lambda tables: ParameterStore(tables, **given),
-            self._state.tables,
-            self._count,
-            given | {"in_axes": in_axes},
-            patience,
-            self._stop,
+            ranks, make, self._state.tables, self._count, alike, patience, self._stop
         )
         self._is_compiled = compiled
         self._steps: dict[int, Callable[..., Any]] = dict.fromkeys(self._group.mine, step)
@@ -155,6 +162,20 @@ class StaleStep(Generic[S]):
         """The state with all updates of all calls, for which it waits."""
         self._finish_calls()
         return self._seen(self._group.values())
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes the state with all updates of all calls, for which it waits, so that
+        `stale_step(..., restored=file)` goes on from it. Of several ranks, all of which call it,
+        the first one writes the file."""
+        if not self._queues:
+            raise RuntimeError(
+                "stale_step is saved after close(), and its replicas have finished: save it within "
+                "its `with`, or before close()"
+            )
+        self._finish_calls()
+        own = self._state.own(self._group.mine[0])
+        about = self._state.about()
+        self._group.save(lambda store: stale_saved.write(file, store, own, about))
 
     def report(self) -> StoreReport:
         """What was sent, waited for, and how late reads were, so far. Of several ranks the first
@@ -294,6 +315,9 @@ def stale_step(
     ranks: "launcher", the replicas are divided among the processes that mpirun, torchrun or srun
         has started, of one machine or several. All of them make the same calls with the same
         arguments, and get the same results; the first one has the store. None: threads.
+    restored: a file that `step.save(file)` wrote: its state in place of the one that is given,
+        whose structure, types and shapes have to be the same. The number of replicas may be
+        another one. All ranks read it.
     compiled: False calls the step as it is, by a thread for each replica, with arrays of NumPy: of
         any framework.
     Others are those of `baechi.jit`, for the replicas' programs on one host device each.
@@ -346,6 +370,17 @@ class _Call:
 
     def wait(self) -> None:
         concurrent.futures.wait([self.result])
+
+
+def _made(
+    tables: stale_ranks.Tables,
+    given: Mapping[str, Any],
+    goes_on: tuple[stale_ranks.Tables, ParameterStore] | None,
+) -> ParameterStore:
+    """A store of tables; goes_on: one that was restored has these."""
+    if goes_on is not None and tables is goes_on[0]:
+        return goes_on[1]
+    return ParameterStore(tables, **given)
 
 
 def _stack(*each: Any) -> Any:

@@ -23,6 +23,7 @@ import numpy as np
 from baechi.common import board
 from baechi.common.launch import Launch, find_launch
 from baechi.jax import random_keys
+from baechi.jax.stale_saved import content_of
 from baechi.replicas.arguments import StoreError
 from baechi.replicas.meeting import First, Future, Member, Other, result_of
 from baechi.replicas.remote import NotServed, RemoteStore, connect, hears
@@ -64,6 +65,11 @@ class Alone:
         assert isinstance(self.store, ParameterStore)
         self.store.drain()
         return {name: self.store.read(name) for name in self.store.tables}
+
+    def save(self, write: Callable[[bytes], None]) -> None:
+        """Gives the store's file, of all updates, to who writes it."""
+        assert isinstance(self.store, ParameterStore)
+        write(content_of(self.store))
 
     def report(self) -> StoreReport:
         assert isinstance(self.store, ParameterStore)
@@ -158,10 +164,20 @@ class Launched(Alone):
     def values(self) -> dict[str, np.ndarray]:
         if self._last is not None:
             return {name: rows.copy() for name, rows in self._last.items()}
+        self._flush()
+        return self._values("asks for the state")
+
+    def save(self, write: Callable[[bytes], None]) -> None:
+        self._flush()
+        self.meet("saves the state")
+        if self._launch.rank == 0:
+            super().save(write)
+        self.meet("has saved the state")
+
+    def _flush(self) -> None:
         if isinstance(self.store, RemoteStore):
             for worker in self.mine:
                 self.store.flush(worker)
-        return self._values("asks for the state")
 
     def _values(self, what: str) -> dict[str, np.ndarray]:
         """Once all ranks have sent all updates."""

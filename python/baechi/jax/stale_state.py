@@ -62,6 +62,22 @@ class StaleState:
             )
         self.tables = {leaf.name: leaf.rows_of(named[at][1]) for at, leaf in self._shared.items()}
 
+    def about(self) -> dict[str, Any]:
+        """What another step's has to be, too, to go on from this one's."""
+        leaves = (self._shared | self._own).items()
+        texts = [f"{leaf.name} of {leaf.type}{list(leaf.shape)}" for _, leaf in sorted(leaves)]
+        return {"leaves": texts, "revised": self.revised}
+
+    def own(self, worker: int) -> list[Any]:
+        """What a replica has for itself."""
+        return [leaf.values[worker] for leaf in self._own.values()]
+
+    def put(self, tables: dict[str, np.ndarray], own: Sequence[Any]) -> None:
+        """Takes another step's values."""
+        self.tables = tables
+        for leaf, value in zip(self._own.values(), own, strict=True):
+            leaf.values = [value] * len(leaf.values)
+
     def seen(self, worker: int, read: Callable[[str, range], np.ndarray]) -> Any:
         """The state as a worker sees it, of the rows that `read` gives."""
         leaves = {at: leaf.value_of(read(*leaf.place)) for at, leaf in self._shared.items()}

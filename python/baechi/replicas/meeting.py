@@ -9,17 +9,19 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import pickle
+import queue
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
 from baechi.replicas.arguments import StoreError
-from baechi.replicas.remote import hears, limit_sends
+from baechi.replicas.remote import hears, limit_waits
 
 # Each end says that it lives so often, in seconds, and is lost where it does not for longer than
 # its ranks' patience, which is taken to be this at least.
 _EVERY, _LEAST = 1.0, 5.0
+_LIVES = pickle.dumps(("lives",))
 
 Future = concurrent.futures.Future
 
@@ -89,25 +91,21 @@ class Other(Member):
         patience: float,
     ):
         super().__init__(rank, fails)
-        self._connection, self._sends, self._patience = connection, threading.Lock(), patience
-        limit_sends(connection, patience)
+        self._connection, self._patience = connection, patience
+        limit_waits(connection, _silence(patience))
+        self._outbox = _Outbox(connection, lambda: self.hear(("failed", _untaken(0, patience))))
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
-        self._ended = threading.Event()
-        threading.Thread(
-            target=_live, args=(self._ended, lambda: self._send(("lives",))), daemon=True
-        ).start()
 
     def close(self) -> None:
         self._send(("leaves",))
         # A rank 0 that is stopped does not answer.
         self._thread.join(None if self._patience == float("inf") else _silence(self._patience))
-        self._ended.set()
+        self._outbox.end()
         self._connection.close()
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        with self._sends, contextlib.suppress(OSError):  # who listens is told
-            self._connection.send(message)
+        self._outbox.put(pickle.dumps(message))
 
     def _listen(self) -> None:
         try:
@@ -117,7 +115,13 @@ class Other(Member):
         except _SilenceError as error:
             self.hear(("failed", str(error)))
         except (OSError, EOFError):
-            self.hear(("failed", "rank 0 has ended, and with it the store: look at what it says"))
+            self.hear(
+                (
+                    "failed",
+                    "rank 0 has ended, and with it the store, or has given this rank up: look at "
+                    "what it says",
+                )
+            )
         except Exception as error:  # whatever its classes raise here
             self.hear(("failed", _unreadable(0, error)))
 
@@ -134,7 +138,7 @@ class First(Member):
     ):
         super().__init__(0, fails)
         self._ranks, self._names, self._patience = ranks, names, patience
-        self._connections: dict[int, Connection] = {}
+        self._outboxes: dict[int, _Outbox] = {}
         self._things: dict[int, dict[int, tuple[str, Any]]] = {}
         self._changes = threading.Lock()
         self._why: str | None = None
@@ -142,7 +146,7 @@ class First(Member):
 
     def wait_for_all(self, seconds: float) -> None:
         if not self._all.wait(None if seconds == float("inf") else seconds):
-            missing = sorted(set(range(1, self._ranks)) - set(self._connections))
+            missing = sorted(set(range(1, self._ranks)) - set(self._outboxes))
             raise StoreError(
                 f"rank {missing[0]} of {self._ranks} has not come after {seconds:g} s: all ranks "
                 "make the same stale_step; look at what it says, or give more patience"
@@ -150,27 +154,21 @@ class First(Member):
 
     def serve(self, rank: int, connection: Connection) -> None:
         """Another rank, until it leaves."""
-        limit_sends(connection, self._patience)
+        limit_waits(connection, _silence(self._patience))
+        outbox = _Outbox(
+            connection, lambda: self._take(rank, ("fails", _untaken(rank, self._patience)))
+        )
         with self._changes:
-            self._connections[rank] = connection
-            if len(self._connections) == self._ranks - 1:
+            self._outboxes[rank] = outbox
+            if len(self._outboxes) == self._ranks - 1:
                 self._all.set()
             if self._why is not None:
-                connection.send(("failed", self._why))
-        ended = threading.Event()
-
-        def say_it() -> None:
-            with self._changes, contextlib.suppress(OSError):  # who is gone is told by its own
-                connection.send(("lives",))
-
-        threading.Thread(target=_live, args=(ended, say_it), daemon=True).start()
+                outbox.put(pickle.dumps(("failed", self._why)))
         try:
             while (message := _heard(connection, self._patience, rank))[0] != "leaves":
                 if message[0] != "lives":
                     self._take(rank, message)
-            ended.set()
-            with self._changes:
-                connection.send(("leaves",))
+            outbox.put(pickle.dumps(("leaves",)))
         except _SilenceError as error:
             self._take(rank, ("fails", str(error)))
         except (OSError, EOFError):
@@ -181,7 +179,7 @@ class First(Member):
         except Exception as error:  # whatever its classes raise here
             self._take(rank, ("fails", _unreadable(rank, error)))
         finally:
-            ended.set()
+            outbox.end()
 
     def missing(self) -> list[int]:
         """Ranks that have not said the next thing that somebody has said."""
@@ -229,10 +227,46 @@ class First(Member):
                 if self._why is not None:
                     return
                 self._why = message[1]
-            for connection in self._connections.values():
-                with contextlib.suppress(OSError):  # who is gone is told by its own thread
-                    connection.send_bytes(sent)
+            for outbox in self._outboxes.values():
+                outbox.put(sent)
         self.hear(message)
+
+
+class _Outbox:
+    """What is said to another rank, in its order, by a thread of its own: one that does not read
+    keeps nobody else waiting. Where there is nothing to say, that this one lives.
+
+    late: called where the other end takes nothing any more."""
+
+    def __init__(self, connection: Connection, late: Callable[[], None]):
+        self._connection, self._late = connection, late
+        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def put(self, message: bytes) -> None:
+        self._waiting.put(message)
+
+    def end(self) -> None:
+        """When what waits has been sent, or cannot be."""
+        self._waiting.put(None)
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while (message := self._next()) is not None:
+                self._connection.send_bytes(message)
+        except BlockingIOError:
+            self._late()
+        except OSError:
+            pass  # who listens is told
+
+    def _next(self) -> bytes | None:
+        try:
+            return self._waiting.get(timeout=_EVERY)
+        except queue.Empty:
+            return _LIVES
 
 
 class _SilenceError(Exception):
@@ -245,17 +279,21 @@ def _silence(patience: float) -> float:
 
 def _heard(connection: Connection, patience: float, rank: int) -> Any:
     silence = _silence(patience)
-    if not hears(connection, silence):
-        raise _SilenceError(
-            f"rank {rank} has said nothing for {silence:g} s: its process was stopped, or cannot "
-            "be reached"
-        )
-    return connection.recv()
+    # One that stops within what it says raises BlockingIOError.
+    with contextlib.suppress(BlockingIOError):
+        if hears(connection, silence):
+            return connection.recv()
+    raise _SilenceError(
+        f"rank {rank} has said nothing for {silence:g} s: its process was stopped, or cannot be "
+        "reached"
+    )
 
 
-def _live(ended: threading.Event, say: Callable[[], None]) -> None:
-    while not ended.wait(_EVERY):
-        say()
+def _untaken(rank: int, patience: float) -> str:
+    return (
+        f"rank {rank} has taken nothing of what it was sent for {_silence(patience):g} s: its "
+        "process was stopped, or cannot be reached"
+    )
 
 
 def _unreadable(rank: int, error: Exception) -> str:

@@ -26,6 +26,10 @@ from baechi.replicas.cache import Cache
 Address = tuple[str, int]
 Rows = int | Sequence[int] | np.ndarray
 
+# Seconds that an answer is waited for: as long as the store itself waits for others, but this at
+# least, and so much longer.
+_LEAST, _LONGER = 10.0, 10.0
+
 
 class NotServed(StoreError):
     """There may be a store later."""
@@ -107,7 +111,8 @@ class RemoteStore:
             told = self._answer(own, worker)
             self.tables = told["tables"]
             # The store itself waits for others that long, and says so.
-            own.patience = max(told["patience"], 10.0) + 10.0
+            own.patience = max(told["patience"], _LEAST) + _LONGER
+            limit_waits(connection, own.patience)
             self._workers[worker] = own
             if told["cache"] is not None:
                 ask = functools.partial(self._ask, worker)
@@ -133,12 +138,14 @@ class RemoteStore:
         try:
             connection.send(asked)
             if not hears(connection, own.patience):
-                connection.close()  # what comes later would answer something else
-                raise StoreError(
-                    f"the process that has the store at {text(self._address)} has said nothing "
-                    f"for {own.patience:g} s: it was stopped, or cannot be reached"
-                )
+                raise BlockingIOError
             said, made = connection.recv()
+        except BlockingIOError as error:
+            connection.close()  # what comes later would answer something else
+            raise StoreError(
+                f"the process that has the store at {text(self._address)} has said nothing for "
+                f"{own.patience:g} s: it was stopped, or cannot be reached"
+            ) from error
         except (OSError, EOFError) as error:
             raise StoreError(
                 f"the process that has the store at {text(self._address)} has ended, or cannot "
@@ -186,13 +193,15 @@ def hears(connection: Connection, seconds: float) -> bool:
     return connection.poll(seconds) or connection.poll(0)
 
 
-def limit_sends(connection: Connection, seconds: float) -> None:
-    """What the other end does not take for so long is an OSError."""
+def limit_waits(connection: Connection, seconds: float) -> None:
+    """Where the other end takes nothing of what is sent for so long, or stops within what it
+    sends, that is a BlockingIOError."""
     if seconds == float("inf"):
         return
     limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
     with socket.socket(fileno=os.dup(connection.fileno())) as each:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
 
 def at_once(connection: Connection) -> None:

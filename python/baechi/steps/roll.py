@@ -61,9 +61,13 @@ class Roll:
         try:
             yield
         except BaseException as error:
-            with contextlib.suppress(OSError):  # of a full disk, say
-                self._say({"error": str(error) or type(error).__name__})
+            self.fail(error)
             raise
+
+    def fail(self, error: BaseException) -> None:
+        """Tells it in place of a call."""
+        with contextlib.suppress(OSError):  # of a full disk, say
+            self._say({"error": str(error) or type(error).__name__})
 
     def _file(self, call: int, rank: int) -> pathlib.Path:
         return self._folder / f"{call}-{rank}.json"

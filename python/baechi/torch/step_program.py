@@ -27,8 +27,11 @@ from baechi.torch.update_rules import Numbers
 class StepProgram(Program):
     """The step for one set of shapes, types, modes and parts of the state."""
 
-    def __init__(self, text: str, options: CompileOptions, traced: TrainingTrace):
-        super().__init__(text, options)
+    def __init__(
+        self, text: str, options: CompileOptions, traced: TrainingTrace, library: Any = None
+    ):
+        """library: of a program that is not compiled here."""
+        super().__init__(text, options, library)
         self.traced = traced
         self._addresses: list[int] = []
         self._device = torch.device("cpu")  # of the last call's model

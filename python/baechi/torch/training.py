@@ -18,10 +18,12 @@ from baechi.compiling import compiler
 from baechi.compiling.options import limited, replan_of
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
+from baechi.steps.launched_step import check_ranks
 from baechi.steps.program import CompileOptions
 from baechi.torch import gpu, left_behind, modes, surroundings
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
+from baechi.torch.launched import RankSteps
 from baechi.torch.state import State
 from baechi.torch.step_check import StepCheck
 from baechi.torch.step_program import StepProgram
@@ -67,6 +69,7 @@ def compile_step(
     verbose: bool | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
+    ranks: str | None = None,
 ) -> TrainingStep:
     """Compiles forward pass, loss, gradients and update for the devices of `machine`.
 
@@ -95,6 +98,10 @@ def compile_step(
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
     check_tolerance: what may differ, as for `baechi.jit`.
+    ranks: "launcher", the devices are divided among the processes that mpirun, torchrun or srun
+        has started on this machine. All of them make the same calls with the same arguments and
+        the same state, and get the same results (docs/jit.md#several-processes). None: this
+        process has all devices.
 
     The first call with other shapes, types or modes (`model.train()`, `eval()`, autocast)
     compiles. Raises UnsupportedOptimizer at once; the calls raise ImportFailure
@@ -134,14 +141,18 @@ def compile_step(
         factors=factors,
         replan=replan_of(replan),
     ).replicated()
-    warn_of_whole(
-        replicas,
-        "compile_step has no ranks: run it in one process, or let DistributedDataParallel exchange "
-        "the gradients of steps of torch.compile(model, backend='baechi')",
-    )
+    check_ranks(ranks, {"check": check is not None})
+    if ranks is None:
+        warn_of_whole(
+            replicas,
+            "give ranks='launcher', and they share its devices, or let DistributedDataParallel "
+            "exchange the gradients of steps of torch.compile(model, backend='baechi')",
+        )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
-    return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options, checks)
+    recipe = Recipe(loss, outputs, gradients)
+    shared = None if ranks is None else RankSteps(type(model).__name__, options)
+    return TrainingStep(model, optimizer, recipe, options, checks, shared)
 
 
 def _check_model(model: torch.nn.Module) -> None:
@@ -186,8 +197,10 @@ class TrainingStep(CompiledOfTorch[StepProgram]):
         recipe: Recipe,
         options: CompileOptions,
         checks: CheckOptions | None = None,
+        ranks: RankSteps | None = None,
     ):
         super().__init__()
+        self._ranks = ranks
         self._checks = checks or CheckOptions()
         self._model, self._optimizer = model, optimizer
         self._recipe, self._options = recipe, options
@@ -205,6 +218,9 @@ class TrainingStep(CompiledOfTorch[StepProgram]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One step; the loss before the update, a tensor of one number. Or that and what
         is returned beside it."""
+        if self._ranks is not None and self._ranks.are_there():
+            with self._whole_call(lambda: False), self._ranks.calling():
+                return self._run(self._compiled(_Call(self, args, kwargs)))
         call: _Call | None = None
 
         def is_compiled() -> bool:
@@ -230,7 +246,11 @@ class TrainingStep(CompiledOfTorch[StepProgram]):
             traced = self._trace(call)
             if call.key not in self._programs:  # tracing finds it
                 text = self._lowered(traced)
-                self._programs[call.key] = StepProgram(text, self._options, traced)
+                if self._ranks is not None and self._ranks.are_there():
+                    made: StepProgram = self._ranks.program(text, traced, call.state.device)
+                else:
+                    made = StepProgram(text, self._options, traced)
+                self._programs[call.key] = made
                 if traced.draws and call.state.device.type != "cpu":
                     gpu.tell_of_draws(call.state.device)
         return call

@@ -5,8 +5,10 @@
 
 COMMAND takes --calls. WHEN: `between` two calls of few steps; `step`, within a call of many. What
 the others say is printed, with their number, when they have ended; who goes on for a minute ends
-this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on after a second. With LOSE_AT=outward in
-the environment ranks meet at this machine's address in its network, where it has one.
+this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on after a second, with `SLOWED` it runs 20
+ms of each 200 for three seconds, with `NONE` nothing happens; the results of that call are written
+to LOSE_OUTPUTS of the environment. With LOSE_AT=outward there ranks meet at this machine's address
+in its network, where it has one.
 """
 
 import os
@@ -18,7 +20,8 @@ import time
 
 count, lost, name, when, *words = sys.argv[1:]
 count, lost = int(count), int(lost)
-number = getattr(signal, name.removesuffix("-1"))
+number = getattr(signal, name.removesuffix("-1"), signal.SIGSTOP)
+goes_on = name in ("SIGSTOP-1", "SLOWED", "NONE")
 
 host = "localhost"
 if os.environ.get("LOSE_AT") == "outward":
@@ -47,10 +50,10 @@ processes = [
 first = processes[0]
 
 
-def call(steps: int) -> None:
+def call(steps: int, outputs: str = "") -> None:
     """Whoever is lost does not read it."""
     try:
-        first.stdin.write(f"\t\t{steps}\n")
+        first.stdin.write(f"\t{outputs}\t{steps}\n")
         first.stdin.flush()
     except BrokenPipeError:
         pass
@@ -67,18 +70,29 @@ await_call()
 if when == "step":
     call(10**7)
     time.sleep(0.5)
-processes[lost].send_signal(number)
-if name.endswith("-1"):
-    time.sleep(1)
-    processes[lost].send_signal(signal.SIGCONT)
-    call(2)
+outputs = os.environ.get("LOSE_OUTPUTS", "")
+if name == "SLOWED":
+    call(2000, outputs)
+    for _ in range(15):
+        for each, seconds in ((signal.SIGSTOP, 0.18), (signal.SIGCONT, 0.02)):
+            processes[lost].send_signal(each)
+            time.sleep(seconds)
+elif name == "NONE":
+    call(2000, outputs)
+else:
+    processes[lost].send_signal(number)
+if goes_on:
+    if name == "SIGSTOP-1":
+        time.sleep(1)
+        processes[lost].send_signal(signal.SIGCONT)
+        call(2)
     first.stdin.close()
 elif when != "step":
     call(2)
 
 bad = False
 for rank, process in enumerate(processes):
-    if rank == lost and number == signal.SIGSTOP and not name.endswith("-1"):
+    if rank == lost and number == signal.SIGSTOP and not goes_on:
         continue
     try:
         # What rank 0 reads stays open: an end of input would be an end in order.
@@ -88,7 +102,7 @@ for rank, process in enumerate(processes):
         for each in processes:
             each.kill()
         os.abort()  # No test takes this for the error that it expects.
-    if rank != lost or name.endswith("-1"):
+    if rank != lost or goes_on:
         for line in said.splitlines():
             print(f"{rank}: {line}")
     bad = bad or process.returncode != 0
