@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from baechi.common.bytecode import Bytecode
 from baechi.steps.library import TYPES
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import arrays
@@ -27,8 +28,8 @@ from baechi.torch.update_rules import Numbers
 class StepProgram(Program):
     """The step for one set of shapes, types, modes and parts of the state."""
 
-    def __init__(self, text: str, options: CompileOptions, traced: TrainingTrace):
-        super().__init__(text, options)
+    def __init__(self, module: str | Bytecode, options: CompileOptions, traced: TrainingTrace):
+        super().__init__(module, options)
         self.traced = traced
         self._addresses: list[int] = []
         self._device = torch.device("cpu")  # of the last call's model
@@ -38,8 +39,8 @@ class StepProgram(Program):
         self._used: set[int] = set()
 
     def _again(self, options: CompileOptions) -> StepProgram:
-        assert self.text is not None
-        made = StepProgram(self.text, options, self.traced)
+        assert self.module is not None
+        made = StepProgram(self.module, options, self.traced)
         made.calls = self.calls
         return made
 

@@ -141,8 +141,6 @@ def serve(requests, answers) -> None:
 def _load() -> None:
     """What takes a while, before anything is asked. What is wrong with it is told then."""
     with contextlib.suppress(ImportError, MemoryError):
-        import torch_mlir.passmanager
-
         import baechi.importer.common.module
         import baechi.importer.torch.rewrites  # noqa: F401
 
