@@ -46,10 +46,13 @@ typedef struct {
 
 typedef enum { BaechiCompiled, BaechiFailed, BaechiStopped } BaechiCompileEnd;
 
-/** Compiles a model, MLIR of `size` bytes that messages call `name`, and writes
-    the shared object `file`, NAME.so, with NAME.h beside it. `options` are
-    `numOptions` of baechi-run's that are for compiling (docs/tools.md), each as
-    NAME=VALUE: "machine=host:2"; "pin" may be there often. After a failure the
+/** Compiles a model, MLIR of `size` bytes, text or MLIR's bytecode, that
+   messages call `name`, and writes the shared object `file`, NAME.so, with
+   NAME.h beside it. `options` are `numOptions` of baechi-run's that are for
+   compiling (docs/tools.md), each as NAME=VALUE: "machine=host:2"; "pin" may be
+   there often. One more is "first-values=[{kind = ...}, ...]", the
+   `baechi.init` of each argument of
+    @step (docs/import.md), for models that do not say them. After a failure the
     last message of severity BaechiError says why. */
 BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
                                    const char *name, const char *const *options,

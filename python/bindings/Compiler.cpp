@@ -197,10 +197,10 @@ void run(const std::shared_ptr<Job> &job, const nb::object &progress) {
 }
 
 std::tuple<bool, std::vector<Message>, std::string>
-compile(std::string model, std::string name, std::string file,
+compile(const nb::bytes &model, std::string name, std::string file,
         std::vector<std::string> options, const nb::object &progress) {
   auto job = std::make_shared<Job>();
-  job->model = std::move(model);
+  job->model.assign(model.c_str(), model.size());
   job->name = std::move(name);
   job->work = [options = std::move(options), file = std::move(file)](
                   Job &job, const BaechiCompileListener &listener) {
@@ -213,10 +213,10 @@ compile(std::string model, std::string name, std::string file,
 }
 
 std::tuple<bool, std::vector<Message>, std::string, std::string>
-transform(std::string model, std::string name, std::string pipeline,
+transform(const nb::bytes &model, std::string name, std::string pipeline,
           std::string form) {
   auto job = std::make_shared<Job>();
-  job->model = std::move(model);
+  job->model.assign(model.c_str(), model.size());
   job->name = std::move(name);
   job->work = [pipeline = std::move(pipeline), form = std::move(form)](
                   Job &job, const BaechiCompileListener &listener) {

@@ -9,7 +9,7 @@ import pytest
 
 import torch_support as support
 from baechi.importer.common.errors import ImportFailure, UnsupportedOperations
-from baechi.importer.torch import decompositions, elements, passes
+from baechi.importer.torch import decompositions, elements, names, passes, trace
 from torch_support import F, baechi, nn, seeded, torch  # noqa: F401
 
 
@@ -206,18 +206,52 @@ def test_tensors_that_a_model_holds_are_arguments():
     assert 'baechi.name = "constant/0"' in text and "dense_resource" not in text
 
 
+FUNCTION = "func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {"
+UNCHANGED = f"{FUNCTION} return %x : !torch.vtensor<[2],f32> }}"
+
+
+def test_the_process_of_the_passes_may_be_there_before():
+    """It is taken once; one that has ended is not."""
+    passes.prepare()
+    process, _ = passes._waiting
+    assert not passes.lower([UNCHANGED])[0].problems
+    assert process.returncode == 0 and passes._waiting is None
+    passes.prepare()
+    ended, _ = passes._waiting
+    ended.kill()
+    ended.wait()
+    assert not passes.lower([UNCHANGED])[0].problems
+
+
+def test_a_trace_that_fails_leaves_no_process(monkeypatch):
+    started, prepare = [], passes.prepare
+
+    def noted():
+        prepare()
+        started.append(passes._waiting[0])
+
+    monkeypatch.setattr(passes, "prepare", noted)
+
+    def function(x):
+        raise RuntimeError("not traced")
+
+    recorder = names.Recorder(None)
+    with pytest.raises(RuntimeError, match="not traced"):
+        trace.trace(function, [torch.randn(2)], ["x"], recorder)
+    (process,) = started
+    assert process.returncode is not None and passes._waiting is None
+
+
 def test_passes_that_take_too_much_memory(monkeypatch):
     """An error, as for those that end by themselves; the machine stays usable."""
-    function = "func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {"
-    text = f"{function} return %x : !torch.vtensor<[2],f32> }}"
-    assert not passes.lower([text])[0].problems
+    assert not passes.lower([UNCHANGED])[0].problems
     limited = passes._PROGRAM.replace(
         "serve(", "passes._MEMORY_SHARE = 1e-5; passes.serve("
     ).replace(
         "from baechi.importer.torch.passes import serve", "from baechi.importer.torch import passes"
     )
     monkeypatch.setattr(passes, "_PROGRAM", limited)
-    assert passes.lower([text])[0].problems == ["torch-mlir ended with: MemoryError"]
+    assert passes.lower([UNCHANGED])[0].problems == ["torch-mlir ended with: MemoryError"]
 
 
 def test_an_error_in_a_model_without_a_loss_is_its_own():

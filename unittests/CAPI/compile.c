@@ -168,6 +168,22 @@ int main(void) {
               NULL,
           strange.error);
 
+  Told begun = {0};
+  require(compile(twice, one,
+                  "first-values=[{kind = \"constant\", value = 1.0 : f32}]",
+                  file, &begun) == BaechiCompiled,
+          begun.error);
+  Told unequal = {0};
+  require(compile(twice, one, "first-values=[]", file, &unequal) ==
+              BaechiFailed,
+          "first values of other arguments fail");
+  require(strstr(unequal.error, "number of function arguments"), unequal.error);
+  Told unknown = {0};
+  require(compile(twice, one, "first-values=[{kind = \"none\"}]", file,
+                  &unknown) == BaechiFailed,
+          "first values of no kind fail");
+  require(strstr(unknown.error, "'baechi.init'"), unknown.error);
+
   Told empty = {0};
   require(compile(twice, "machine=host:0", msct, file, &empty) == BaechiFailed,
           "a machine without devices fails");

@@ -118,8 +118,10 @@ private:
 
 llvm::Error compile(DriverOptions options, ArrayRef<const char *> words,
                     const char *file, Listener &listener) {
-  for (const char *word : words)
-    if (llvm::Error error = setOption(options, word))
+  for (StringRef word : words)
+    if (word.consume_front("first-values="))
+      options.firstValues = word;
+    else if (llvm::Error error = setOption(options, word))
       return error;
   if (llvm::Error error = checkOptions(options))
     return error;

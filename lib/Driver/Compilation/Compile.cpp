@@ -70,6 +70,10 @@ llvm::Error Compilation::readModel() {
   llvm::Expected<OwningOpRef<ModuleOp>> parsed = source->parse();
   if (!parsed)
     return parsed.takeError();
+  if (!asked.firstValues.empty())
+    if (llvm::Error error =
+            source->giveFirstValues(**parsed, asked.firstValues))
+      return error;
   forms.setModel(std::move(*parsed));
   for (auto function : forms.model().getOps<func::FuncOp>())
     if (isHostCall(function) && !asked.hostCalls) {

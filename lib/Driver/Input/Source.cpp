@@ -7,8 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Input/Source.h"
+#include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Driver/Input/Errors.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 
 using namespace mlir;
@@ -47,4 +50,26 @@ llvm::Expected<OwningOpRef<ModuleOp>> Source::parse() {
     if (isa<UnknownLoc>(function.getLoc()))
       function->setLoc(file);
   return std::move(module);
+}
+
+llvm::Error Source::giveFirstValues(ModuleOp module, StringRef values) {
+  auto step = module.lookupSymbol<func::FuncOp>("step");
+  if (!step)
+    return llvm::Error::success(); // who needs it says so
+  Attribute parsed = parseAttribute(values, &mlirContext);
+  if (!parsed)
+    return diagnosed();
+  SmallVector<Attribute> arguments;
+  if (auto given = dyn_cast<ArrayAttr>(parsed))
+    for (auto [index, value] : llvm::enumerate(given)) {
+      NamedAttrList attributes;
+      if (index < step.getNumArguments())
+        if (DictionaryAttr own = step.getArgAttrDict(index))
+          attributes = NamedAttrList(own);
+      attributes.set(BaechiDialect::kInit, value);
+      arguments.push_back(attributes.getDictionary(&mlirContext));
+    }
+  step.setArgAttrsAttr(ArrayAttr::get(&mlirContext, arguments));
+  // Says whether they are as many, too.
+  return failed(verify(step)) ? diagnosed() : llvm::Error::success();
 }

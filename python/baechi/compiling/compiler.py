@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from baechi.common import progress, temporary, users
+from baechi.common.bytecode import Bytecode, text_of
 from baechi.compiling import caches, tools
 from baechi.compiling.options import CompileOptions
 from baechi.compiling.tools import CompileError, Message
@@ -44,7 +45,10 @@ _PROGRESS = re.compile(r"baechi-run: progress: (\w[^\n/]*?)(?: (\d+)/(\d+))?\n")
 
 
 def emit(
-    text: str, file: pathlib.Path, options: CompileOptions, inputs: pathlib.Path | None = None
+    module: str | Bytecode,
+    file: pathlib.Path,
+    options: CompileOptions,
+    inputs: pathlib.Path | None = None,
 ) -> list[Message]:
     """Writes the step library of a module; gives what the compiler said beside.
 
@@ -56,12 +60,12 @@ def emit(
     Raises CompileError: no placement fits, a bad option.
     """
     try:
-        return _emit(text, file, options, inputs)
+        return _emit(module, file, options, inputs)
     except CompileError as error:
         if not caches.is_named_in(error):
             raise
         caches.give_up_for(error)
-        return _emit(text, file, options, inputs)
+        return _emit(module, file, options, inputs)
 
 
 class Transformed(NamedTuple):
@@ -83,7 +87,7 @@ def transform(
     """
     if not is_in_process():
         return _transform_beside(module, passes, form, name)
-    done, said, wrote, text = extension().transform(module, name, pipeline(passes), form)
+    done, said, wrote, text = extension().transform(module.encode(), name, pipeline(passes), form)
     if not done:
         hidden = name if name == _MODEL else None
         raise tools.error_of("baechi-opt", wrote, hidden, [Message(*each) for each in said])
@@ -140,11 +144,11 @@ def is_in_process() -> bool:
 
 
 def _emit(
-    text: str, file: pathlib.Path, options: CompileOptions, inputs: pathlib.Path | None
+    module: str | Bytecode, file: pathlib.Path, options: CompileOptions, inputs: pathlib.Path | None
 ) -> list[Message]:
     if inputs is None and is_in_process():
-        return _within(text, file, options)
-    return _beside(text, file, options, inputs)
+        return _within(module, file, options)
+    return _beside(text_of(module), file, options, inputs)
 
 
 # Its symbols are nobody else's, and it looks for its own first: JAX and torch-mlir bring MLIRs of
@@ -193,11 +197,15 @@ def extension() -> Any:
     return module
 
 
-def _within(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message]:
+def _within(module: str | Bytecode, file: pathlib.Path, options: CompileOptions) -> list[Message]:
+    if isinstance(module, Bytecode) and module.is_plain:
+        model, words = module.code, [f"first-values={module.first_values}"]
+    else:
+        model, words = text_of(module).encode(), []
     try:
         progressed = _progressed if progress.is_shown() else None
         done, said, wrote = extension().compile(
-            text, _MODEL, str(file), options.words(), progressed
+            model, _MODEL, str(file), [*words, *options.words()], progressed
         )
     except RuntimeError as error:  # no thread
         raise CompileError(str(error)) from None

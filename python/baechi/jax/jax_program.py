@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from baechi.common import users
+from baechi.common.bytecode import Bytecode
 from baechi.compiling.options import CompileOptions
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.signature import Signature, refuse_given_twice
@@ -39,7 +40,7 @@ class JaxProgram(Program):
 
     returned: the random generators of the flat results; None for what is no key.
     turn: is held while the program is used.
-    library, text, options: as for Program.
+    library, module, options: as for Program.
     host_calls: what JAX computes in every step; such steps are waited for.
     name: of the step, for errors of calls that were dispatched.
     """
@@ -49,13 +50,13 @@ class JaxProgram(Program):
         signature: Signature,
         returned: list[str | None],
         turn: threading.RLock,
-        text: str | None,
+        module: str | Bytecode | None,
         options: CompileOptions | None,
         library: StepLibrary | None = None,
         host_calls: Sequence[HostCall] = (),
         name: str = "step",
     ):
-        super().__init__(text, options, library)
+        super().__init__(module, options, library)
         self.signature, self._returned = signature, returned
         if host_calls:
             _tell(host_calls)
@@ -80,7 +81,7 @@ class JaxProgram(Program):
 
     def _again(self, options: CompileOptions) -> JaxProgram:
         made = JaxProgram(
-            self.signature, self._returned, self._turn, self.text, options, name=self._name
+            self.signature, self._returned, self._turn, self.module, options, name=self._name
         )
         made.calls = self.calls
         return made

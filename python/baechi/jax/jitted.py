@@ -194,7 +194,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         checked = self._checks.check is not None
         run = functools.partial(self._run, later) if checked else None
         options = dataclasses.replace(self._options.written_for(imported.replicas), replan="never")
-        return Lowered(border, imported.text, options, run, self._dispatches, self._overlaps)
+        return Lowered(border, imported.module, options, run, self._dispatches, self._overlaps)
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         bound = bind(self._step, args, kwargs)
@@ -295,7 +295,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             imported.signature,
             returned,
             self._turn,
-            imported.text,
+            imported.module,
             options,
             host_calls=imported.host_calls,
             name=name,

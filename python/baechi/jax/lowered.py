@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from baechi.common import progress
+from baechi.common.bytecode import Bytecode, text_of
 from baechi.compiling.modules import graph_of
 from baechi.compiling.options import CompileOptions
 from baechi.jax import overlap, saved
@@ -34,7 +35,7 @@ class Lowered:
     def __init__(
         self,
         border: Border,
-        text: str,
+        module: str | Bytecode,
         options: CompileOptions,
         run: Run | None = None,
         dispatches: bool = False,
@@ -42,12 +43,12 @@ class Lowered:
     ):
         """run: calls the program, with flat arguments; None: nothing but `program.run`.
         dispatches: calls return while the step runs; overlaps: and overlap."""
-        self._border, self._text, self._options, self._run = border, text, options, run
+        self._border, self._module, self._options, self._run = border, module, options, run
         self._dispatches, self._overlaps = dispatches, overlaps
 
     def as_text(self) -> str:
         """The module in MLIR (docs/import.md)."""
-        return self._text
+        return text_of(self._module)
 
     __str__ = as_text
 
@@ -87,14 +88,14 @@ class Lowered:
     def names(self) -> list[str]:
         """Of the operators and arguments, as the placement will have them: what the
         patterns of `pin` match. Raises CompileError."""
-        return [operator["name"] for operator in graph_of(self._text)["ops"]]
+        return [operator["name"] for operator in graph_of(self)["ops"]]
 
     def compile(self) -> Compiled:
         """Measures, places and compiles. Raises CompileError and StepError."""
         with progress.shown(self._options.verbose, self._border.name):
             return Compiled(
                 self._border,
-                self._text,
+                self._module,
                 self._options,
                 self._run,
                 dispatches=self._dispatches,
@@ -109,7 +110,7 @@ class Compiled(compiled.Compiled[JaxProgram]):
     def __init__(
         self,
         border: Border,
-        text: str | None,
+        module: str | Bytecode | None,
         options: CompileOptions | None,
         run: Run | None = None,
         library: StepLibrary | None = None,
@@ -130,7 +131,7 @@ class Compiled(compiled.Compiled[JaxProgram]):
                 border.signature,
                 border.returned,
                 self._turn,
-                text,
+                module,
                 options,
                 library,
                 border.host_calls,
@@ -181,7 +182,7 @@ class Compiled(compiled.Compiled[JaxProgram]):
 
     def as_text(self) -> str:
         """The module in MLIR; RuntimeError if the step was loaded from a file."""
-        return self._program.source()[0]
+        return text_of(self._program.source()[0])
 
     def save(self, file: str | os.PathLike[str]) -> pathlib.Path:
         """Writes the step as one file, which `baechi.load_step` takes on machines with

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from baechi.common import progress, temporary, users
+from baechi.common.bytecode import Bytecode, text_of
 from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions as CompileOptions
 from baechi.compiling.tools import CompileError
@@ -53,7 +54,7 @@ def _roofline_text(roofline: dict[str, float], step_ns: float) -> str:
 class Program:
     """A module of one step on the devices of a machine.
 
-    library: of a step that was compiled elsewhere; then text and options, which
+    library: of a step that was compiled elsewhere; then module and options, which
         are how it is compiled, may be unknown.
     Raises CompileError (no placement fits, a bad option) and StepError (the
     library cannot be opened, a step failed).
@@ -61,11 +62,11 @@ class Program:
 
     def __init__(
         self,
-        text: str | None,
+        module: str | Bytecode | None,
         options: CompileOptions | None,
         library: StepLibrary | None = None,
     ):
-        self.text, self._options = text, options
+        self.module, self._options = module, options
         self.library = library or self._compile()
         if options is not None:  # of what else is compiled of it
             self._options = dataclasses.replace(options, replan="never", step_times=None)
@@ -114,23 +115,23 @@ class Program:
 
     def _again(self, options: CompileOptions) -> Self:
         """The same step as it is compiled by other options."""
-        return type(self)(self.text, options)
+        return type(self)(self.module, options)
 
-    def source(self) -> tuple[str, CompileOptions]:
-        """The module as text, and how it is compiled. Raises RuntimeError where it came
+    def source(self) -> tuple[str | Bytecode, CompileOptions]:
+        """The module, and how it is compiled. Raises RuntimeError where it came
         as a file."""
-        if self.text is None or self._options is None:
+        if self.module is None or self._options is None:
             raise RuntimeError(
                 "this step was loaded from a file, which has the program but not its module: "
                 "ask where it was compiled"
             )
-        return self.text, self._options
+        return self.module, self._options
 
     def _compile(self) -> StepLibrary:
-        text, options = self.source()
+        module, options = self.source()
         with progress.shown(options.verbose, "step"), temporary.folder("baechi-jit-") as folder:
             file = folder / "step.so"
-            for message in compiler.emit(text, file, options):
+            for message in compiler.emit(module, file, options):
                 if "is of another version of the program" in message.text:  # a placement file
                     users.warn(message.text)
             # The code stays mapped when its file is gone.
@@ -140,7 +141,7 @@ class Program:
         """The same step as it is planned with the costs of these arguments (`arg0`, ...), which
         steps of one device are run with. It is no more than its report: the times are those of
         this one's steps."""
-        text, options = self.source()
+        module, options = self.source()
         with progress.shown(options.verbose, "costs"), temporary.folder("baechi-jit-") as folder:
             archive, file = folder / "inputs.npz", folder / "step.so"
             with archive.open("wb") as opened:
@@ -149,8 +150,8 @@ class Program:
             options = dataclasses.replace(
                 options, costs="measured", profile=folder / "profile.json"
             )
-            compiler.emit(text, file, options, archive)
-            made = Program(text, options, StepLibrary(file))
+            compiler.emit(module, file, options, archive)
+            made = Program(module, options, StepLibrary(file))
         made.library.close()
         made._wall_ns = self._wall_ns
         return made
@@ -290,13 +291,13 @@ class Program:
 
     def least_memory(self, devices: int | None) -> LeastMemory:
         """`Compiled.least_memory` says what it is."""
-        text, options = self.source()
+        module, options = self.source()
         listed = self.library.program["devices"]
         pools = {device["name"] for device in listed if device["kind"] in ("pool", "disk")}
         kinds = {device["kind"] for device in listed} - {"pool", "disk"}
 
         def compiled(options: CompileOptions) -> Memory:
-            program = Program(text, options)
+            program = Program(module, options)
             program.library.close()
             return program.memory()
 
@@ -311,7 +312,7 @@ class Program:
 
     def explain(self, name: str) -> str:
         """Why operators, by a pattern of names, are where they are."""
-        text, options = self.source()
+        module, options = self.source()
         measured = options.costs == "measured"
         machine = options.machine
         fit = self.library.program.get("memory_fit")
@@ -329,7 +330,7 @@ class Program:
             saved = folder / "placement.json"
             saved.write_text(self.placement_file())
             done = compiler.transform(
-                text,
+                text_of(module),
                 [
                     *([undo] if checkpoints.get("undone") else []),
                     "baechi-form-kernels",

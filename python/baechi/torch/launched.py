@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
+from baechi.common.bytecode import Bytecode, text_of
 from baechi.common.launch import Launch
 from baechi.compiling.options import CompileOptions
 from baechi.importer.common.module import Argument
@@ -36,7 +37,9 @@ class RankSteps:
             self._launch, self._looked = launch_for(self._name), True
         return self._launch is not None
 
-    def program(self, text: str, traced: TrainingTrace, device: torch.device) -> RankProgram:
+    def program(
+        self, module: str | Bytecode, traced: TrainingTrace, device: torch.device
+    ) -> RankProgram:
         if device.type != "cpu":
             raise ValueError(
                 f"ranks is 'launcher' and the model is on {device}: a step's arrays go to the "
@@ -44,8 +47,8 @@ class RankSteps:
             )
         assert self._launch is not None
         kinds = [argument.init for argument in traced.arguments]
-        ranks = LaunchedProgram(self._name, text, self._options, kinds, self._launch)
-        return RankProgram(text, self._options, traced, RanksLibrary(ranks, traced, self))
+        ranks = LaunchedProgram(self._name, text_of(module), self._options, kinds, self._launch)
+        return RankProgram(module, self._options, traced, RanksLibrary(ranks, traced, self))
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[None]:
@@ -110,9 +113,13 @@ class RankProgram(StepProgram):
     library: Any
 
     def __init__(
-        self, text: str, options: CompileOptions, traced: TrainingTrace, library: RanksLibrary
+        self,
+        module: str | Bytecode,
+        options: CompileOptions,
+        traced: TrainingTrace,
+        library: RanksLibrary,
     ):
-        super().__init__(text, options, traced, library)
+        super().__init__(module, options, traced, library)
 
     def report(self) -> str:
         said: str = self.library.said

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from baechi.common.bytecode import Bytecode
 from baechi.steps.library import TYPES
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import arrays
@@ -28,10 +29,14 @@ class StepProgram(Program):
     """The step for one set of shapes, types, modes and parts of the state."""
 
     def __init__(
-        self, text: str, options: CompileOptions, traced: TrainingTrace, library: Any = None
+        self,
+        module: str | Bytecode,
+        options: CompileOptions,
+        traced: TrainingTrace,
+        library: Any = None,
     ):
         """library: of a program that is not compiled here."""
-        super().__init__(text, options, library)
+        super().__init__(module, options, library)
         self.traced = traced
         self._addresses: list[int] = []
         self._device = torch.device("cpu")  # of the last call's model
@@ -41,8 +46,8 @@ class StepProgram(Program):
         self._used: set[int] = set()
 
     def _again(self, options: CompileOptions) -> StepProgram:
-        assert self.text is not None
-        made = StepProgram(self.text, options, self.traced)
+        assert self.module is not None
+        made = StepProgram(self.module, options, self.traced)
         made.calls = self.calls
         return made
 

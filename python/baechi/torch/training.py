@@ -245,11 +245,11 @@ class TrainingStep(CompiledOfTorch[StepProgram]):
             compiler.preload()
             traced = self._trace(call)
             if call.key not in self._programs:  # tracing finds it
-                text = self._lowered(traced)
+                module = self._lowered(traced)
                 if self._ranks is not None and self._ranks.are_there():
-                    made: StepProgram = self._ranks.program(text, traced, call.state.device)
+                    made: StepProgram = self._ranks.program(module, traced, call.state.device)
                 else:
-                    made = StepProgram(text, self._options, traced)
+                    made = StepProgram(module, self._options, traced)
                 self._programs[call.key] = made
                 if traced.draws and call.state.device.type != "cpu":
                     gpu.tell_of_draws(call.state.device)

@@ -26,6 +26,7 @@ struct DevicesHere {
 struct DriverOptions : CompileOptions {
   std::string model;               ///< file, or what messages call the text
   std::optional<std::string> text; ///< the model's; none: the file's
+  std::string firstValues;         ///< of arguments, where the text lacks them
   double watchdog = 60;            ///< seconds, of every step; 0: none
   bool keepObjects = false;        ///< for other processes and libraries
   bool hostCalls = false;          ///< who runs the program computes them

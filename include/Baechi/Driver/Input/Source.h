@@ -30,6 +30,9 @@ public:
   /// The module. Functions without a place in a file, which importers make,
   /// get the text's name. Error: a DiagnosedError.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> parse();
+  /// Gives the arguments of a module's @step what they begin with: an array of
+  /// the `baechi.init` of each, as text.
+  llvm::Error giveFirstValues(mlir::ModuleOp module, llvm::StringRef values);
 
 private:
   Listener &listener;

@@ -99,11 +99,11 @@ def annotate(
     name: str,
     arguments: Sequence[Argument],
     results: Sequence[str],
-    first_values: Sequence[Any] | None = None,
+    first_values: bool = True,
 ) -> None:
     """Names the module, its one function `@step`, and its arguments and results;
-    takes off all other attributes of them. first_values: attributes in the place of
-    the arguments' own."""
+    takes off all other attributes of them. first_values: says those of the arguments,
+    too."""
     _clear(module.operation)
     module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
     (function,) = (operation.operation for operation in module.body.operations)
@@ -114,9 +114,10 @@ def annotate(
     function.attributes["sym_name"] = ir.StringAttr.get("step")
     i64 = ir.IntegerType.get_signless(64)
 
-    def argument(number, value):
-        given = first_values[number] if first_values else init_attribute(ir, value.init)
-        attributes = {"baechi.name": ir.StringAttr.get(value.name), "baechi.init": given}
+    def argument(value):
+        attributes = {"baechi.name": ir.StringAttr.get(value.name)}
+        if first_values:
+            attributes["baechi.init"] = init_attribute(ir, value.init)
         if value.updated_by is not None:
             attributes["baechi.updated_by"] = ir.IntegerAttr.get(i64, value.updated_by)
         return ir.DictAttr.get(attributes)
@@ -124,10 +125,25 @@ def annotate(
     def result(value):
         return ir.DictAttr.get({"baechi.name": ir.StringAttr.get(value)})
 
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-        [argument(number, value) for number, value in enumerate(arguments)]
-    )
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([argument(value) for value in arguments])
     function.attributes["res_attrs"] = ir.ArrayAttr.get([result(r) for r in results])
+
+
+def give_first_values(ir: Any, module: Any, values: Sequence[Any]) -> None:
+    """Says what the arguments of an annotated step begin with."""
+    (function,) = (
+        each.operation
+        for each in module.body.operations
+        if ir.StringAttr(each.operation.attributes["sym_name"]).value == "step"
+    )
+    arguments = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+    given = [
+        ir.DictAttr.get(
+            {"baechi.init": value} | {each.name: each.attr for each in ir.DictAttr(own)}
+        )
+        for own, value in zip(arguments, values, strict=True)
+    ]
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(given)
 
 
 def mark_replicas(

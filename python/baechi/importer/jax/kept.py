@@ -12,7 +12,6 @@ import functools
 import hashlib
 import io
 import pathlib
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -38,8 +37,7 @@ class Kept(Protocol):
 class KeptModule:
     """The place in a store of what one module of StableHLO is imported to.
 
-    The first values of arguments are no part of it: the module has `first_value` of each argument's
-    number in their places, which `with_first_values` replaces by the call's own.
+    The first values of arguments are no part of it.
 
     replicas: how many it is written for, and which arguments have a part for each.
     """
@@ -63,34 +61,26 @@ class KeptModule:
         digest.update(repr(given).encode())
         digest.update(bytecode.getbuffer())
         self._store, self._key = store, digest.digest()
-        self._mark = f"first value, {self._key.hex()}, of argument "
 
-    def first_value(self, number: int) -> str:
-        """Which nothing else in the module reads like: the key is of all of it."""
-        return f"{self._mark}{number}"
-
-    def with_first_values(self, text: str, values: Sequence[ir.Attribute]) -> str:
-        return re.sub(rf'"{self._mark}(\d+)"', lambda found: str(values[int(found[1])]), text)
-
-    def take(self) -> tuple[str, int] | None:
+    def take(self) -> tuple[bytes, int] | None:
         """The imported module, and how many linalg operations it has."""
         found = self._store.take(self._key)
         if found is None:
             return None
-        count, text = zlib.decompress(found).decode().split("\n", 1)
-        return text, int(count)
+        count, code = zlib.decompress(found).split(b"\n", 1)
+        return code, int(count)
 
-    def keep(self, text: str, count: int) -> None:
+    def keep(self, code: bytes, count: int) -> None:
         # With large constants it is soon made again, and would push out what is not.
-        if (compressed := _compressed(f"{count}\n{text}")) is not None:
+        if (compressed := _compressed(b"%d\n" % count + code)) is not None:
             self._store.keep(self._key, compressed)
 
 
-def _compressed(text: str) -> bytes | None:
+def _compressed(code: bytes) -> bytes | None:
     """None where there is more than may be kept, which is noticed on the way."""
     compressor, parts, size = zlib.compressobj(1), [], 0
-    for begin in range(0, len(text), 1 << 20):
-        parts.append(compressor.compress(text[begin : begin + (1 << 20)].encode()))
+    for begin in range(0, len(code), 1 << 20):
+        parts.append(compressor.compress(code[begin : begin + (1 << 20)]))
         size += len(parts[-1])
         if size > _MOST_BYTES:
             return None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +18,13 @@ from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
 
 from baechi.common import collector
+from baechi.common.bytecode import VERSION, Bytecode
 from baechi.importer.common import locations
 from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.common.module import (
     annotate,
     attribute_names,
+    give_first_values,
     init_attribute,
     mark_replicas,
     name_operations,
@@ -60,11 +63,15 @@ stablehlo_dialect.register_stablehlo_passes()
 
 @dataclasses.dataclass(frozen=True)
 class ImportedStep:
-    text: str  # the module
+    module: Bytecode
     operations: int  # linalg operations in it
     signature: Signature
     host_calls: Sequence[HostCall] = ()  # what its runner computes
     replicas: int = 1  # that it is written for, by jax.shard_map or jax.pmap
+
+    @property
+    def text(self) -> str:
+        return self.module.text
 
 
 def import_step(
@@ -90,8 +97,20 @@ def import_step(
         return _import(step, args, donate_argnums, name, loops, by_shape, host, store)
 
 
-def _first_values(signature: Signature) -> list[ir.Attribute]:
-    return [init_attribute(ir, each.init) for each in signature.arguments]
+def _bytecode(code: bytes, signature: Signature) -> Bytecode:
+    """Within a context."""
+    first_values = ir.ArrayAttr.get([init_attribute(ir, each.init) for each in signature.arguments])
+    # What a dialect of JAX alone has in it, only JAX reads.
+    is_plain = b"stablehlo" not in code and b"sdy" not in code
+    return Bytecode(code, str(first_values), is_plain, _text)
+
+
+def _text(code: bytes, first_values: str) -> str:
+    with internal.make_ir_context(), ir.Location.unknown():
+        _load_dialects()
+        module = ir.Module.parse(code)
+        give_first_values(ir, module, list(ir.ArrayAttr(ir.Attribute.parse(first_values))))
+        return str(module.operation.get_asm(enable_debug_info=True, assume_verified=True))
 
 
 def _import(
@@ -138,34 +157,24 @@ def _import(
         kept = KeptModule(store, module, name, signature, (written_for, batched))
         if found := kept.take():
             with module.context, ir.Location.unknown():
-                text = kept.with_first_values(found[0], _first_values(signature))
-            return ImportedStep(text, found[1], signature, (), written_for)
+                made = _bytecode(found[0], signature)
+            return ImportedStep(made, found[1], signature, (), written_for)
     with module.context, ir.Location.unknown():
         to_linalg(module)
         (function,) = module.body.operations
         if len(function.arguments) != len(signature.arguments):
             raise ImportFailure("the step captures arrays; pass them as arguments")
-        first_values = _first_values(signature)
-        annotate(
-            ir,
-            module,
-            name,
-            signature.arguments,
-            signature.results,
-            first_values
-            if kept is None
-            else [ir.StringAttr.get(kept.first_value(i)) for i in range(len(first_values))],
-        )
+        annotate(ir, module, name, signature.arguments, signature.results, first_values=False)
         if unrolled:
             mark_replicas(ir, module, unrolled.replicas, unrolled.batched)
         host_calls.declare(module, calls)
         count = name_operations(ir, module, locations.name_of)
-        # The last pass has verified it, and names change nothing of that.
-        text = module.operation.get_asm(enable_debug_info=True, assume_verified=True)
+        code = io.BytesIO()
+        module.operation.write_bytecode(code, desired_version=VERSION)
         if kept is not None:
-            kept.keep(text, count)
-            text = kept.with_first_values(text, first_values)
-        return ImportedStep(text, count, signature, calls, written_for)
+            kept.keep(code.getvalue(), count)
+        made = _bytecode(code.getvalue(), signature)
+        return ImportedStep(made, count, signature, calls, written_for)
 
 
 def to_linalg(module: ir.Module) -> None:

@@ -28,6 +28,7 @@ from baechi.importer.torch import (
     graph_rules,
     lifting,
     linalg,
+    passes,
     recurrent,
     transforms,
 )
@@ -100,6 +101,20 @@ def trace(
     names: of the arguments. Raises ImportFailure for what has no fixed shapes, with all
     else that is unsupported.
     """
+    passes.prepare()
+    try:
+        return _trace(function, arguments, names, recorder)
+    except BaseException:
+        passes.drop()
+        raise
+
+
+def _trace(
+    function: Callable[..., Sequence[torch.Tensor]],
+    arguments: Sequence[torch.Tensor],
+    names: Sequence[str],
+    recorder: Recorder,
+) -> Trace:
     refusals = Refusals(recorder)
     # In two passes: `functionalize` knows neither `vmap` (masks of attention) nor
     # autograd's functions, but in the graph of the first pass neither is left.
