@@ -59,7 +59,8 @@ std::optional<int64_t> fittedNs(const Problem &problem) {
     return std::nullopt;
   std::vector<DeviceUsage> usage;
   EXPECT_TRUE(verify(plan.problem, *plan.result.placement, &usage).empty());
-  EXPECT_EQ(plan.problem.machine.devices.size(), problem.machine.devices.size());
+  EXPECT_EQ(plan.problem.machine.devices.size(),
+            problem.machine.devices.size());
   for (size_t d = 0; d < usage.size(); ++d)
     EXPECT_LE(usage[d].peakBytes, problem.machine.devices[d].memory);
   return plan.result.placement->makespanNs;

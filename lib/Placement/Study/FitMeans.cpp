@@ -54,7 +54,7 @@ void FitMeans::findDevice() {
     ++device;
   if (device == count) {
     about.error = "no device of the machine can run all operators, and the "
-                   "step over the memory is one device's";
+                  "step over the memory is one device's";
     return;
   }
   kind = given.machine.devices[device].kind;
@@ -127,7 +127,7 @@ void FitMeans::findBases() {
 
 /// What the rules of placements say of a plan.
 FitWay FitMeans::judged(const Graph &written, const SpillPlan &plan,
-                          int64_t limit) {
+                        int64_t limit) {
   PlacedFit fit = placed(written, plan, machine);
   // Whether the pool is large enough is asked below.
   fit.problem.machine.devices[0].memory = limit;
@@ -154,7 +154,7 @@ FitWay FitMeans::judged(const Graph &written, const SpillPlan &plan,
 
 /// Runs without a pool; a graph of its own, where operators run twice.
 FitWay FitMeans::oneAfterTheOther(std::span<const int32_t> runs,
-                                    int64_t limit) {
+                                  int64_t limit) {
   Graph written = withRepeats(graph, runs);
   SpillPlan plan;
   plan.order.resize(written.ops.size());
@@ -168,8 +168,7 @@ FitWay FitMeans::oneAfterTheOther(std::span<const int32_t> runs,
   return way;
 }
 
-void FitMeans::countRepeats(std::span<const int32_t> runs,
-                              FitWay &way) const {
+void FitMeans::countRepeats(std::span<const int32_t> runs, FitWay &way) const {
   std::vector<uint8_t> hasRun(graph.ops.size(), 0);
   for (int32_t op : runs) {
     if (hasRun[op]) {
@@ -226,8 +225,7 @@ FitWay FitMeans::runningAgain(int64_t limit) {
 }
 
 FitWay FitMeans::waiting(const Graph &written,
-                           std::span<const RepeatedOrder> orders,
-                           int64_t limit) {
+                         std::span<const RepeatedOrder> orders, int64_t limit) {
   SpillOptions spills =
       spillsOf(written, kind, about.out, about.in, machine.linkModel);
   std::optional<SpillPlan> plan = spillWithin(written, spills, orders, limit);
@@ -238,9 +236,9 @@ std::vector<const RepeatedOrder *> FitMeans::pickRewrites(Picked which) const {
   std::vector<const RepeatedOrder *> few;
   size_t count = std::min(rewrites.size(), mostRewrites);
   for (size_t k = 1; k <= count; ++k)
-    few.push_back(&rewrites[which == Picked::Evenly
-                                ? k * rewrites.size() / count - 1
-                                : rewrites.size() - count + k - 1]);
+    few.push_back(
+        &rewrites[which == Picked::Evenly ? k * rewrites.size() / count - 1
+                                          : rewrites.size() - count + k - 1]);
   return few;
 }
 

@@ -177,8 +177,8 @@ void Fitter::fitSeveral() {
       continue;
     }
     high = middle;
-    if (found.result.placement && found.result.placement->makespanNs <=
-                                      placed.placement->makespanNs)
+    if (found.result.placement &&
+        found.result.placement->makespanNs <= placed.placement->makespanNs)
       continue;
     found.way = {};
     found.way.fits = true;
@@ -223,8 +223,8 @@ FitPlan Fitter::run() {
 
 static bool isShorter(const FitPlan &a, const FitPlan &b) {
   return a.result.placement &&
-         (!b.result.placement || a.result.placement->makespanNs <
-                                     b.result.placement->makespanNs);
+         (!b.result.placement ||
+          a.result.placement->makespanNs < b.result.placement->makespanNs);
 }
 
 FitPlan baechi::placement::fitPlacement(const Problem &problem,
