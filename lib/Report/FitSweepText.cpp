@@ -171,3 +171,42 @@ std::string baechi::report::fitSweepJson(const FitSweep &sweep) {
   }
   return root.dump(1) + "\n";
 }
+
+std::string baechi::report::fitText(const FitPlan &plan) {
+  const FitWay &way = plan.way;
+  std::string text = "the graph as it is does not fit; fitted: ";
+  auto out = std::back_inserter(text);
+  if (way.againNs > 0)
+    fmt::format_to(out, "operators run again for {:.3f} ms ({} MiB of results)",
+                   static_cast<double>(way.againNs) / 1e6,
+                   mebibytes(way.againBytes));
+  if (way.movedBytes > 0)
+    fmt::format_to(out, "{}{} MiB go to {} and back, {} MiB at most there",
+                   way.againNs > 0 ? ", " : "", mebibytes(way.movedBytes),
+                   plan.about.pool, mebibytes(way.poolPeakBytes));
+  if (way.againNs == 0 && way.movedBytes == 0)
+    text += "by its order";
+  if (plan.isOfSeveral)
+    return text + "\n";
+  fmt::format_to(out,
+                 "; all on {}, {:.3f} times as long as with all the memory it "
+                 "needs there ({})\n",
+                 plan.about.device, timesUnlimited(plan.about, way), plan.by);
+  return text;
+}
+
+std::string baechi::report::fitJson(const std::string &report,
+                                    const FitPlan &plan) {
+  using Json = nlohmann::ordered_json;
+  Json root = Json::parse(report);
+  const FitWay &way = plan.way;
+  root["memory_fit"] = {{"by", plan.by},
+                        {"step_ns", way.stepNs},
+                        {"unlimited_ns", plan.about.unlimitedNs},
+                        {"moved_bytes", way.movedBytes},
+                        {"again_ns", way.againNs},
+                        {"again_bytes", way.againBytes},
+                        {"floor_bytes", plan.about.floor.bytes},
+                        {"floor_operator", plan.about.floor.op}};
+  return root.dump(1) + "\n";
+}

@@ -104,6 +104,19 @@ void defineOptions(CLI::App &app, Settings &s) {
       "--grid", s.grid,
       "WAY:STAGES:REPLICAS (tensor/8:4:2, whole:8:1) on a machine of nodes: "
       "this plan, and no other"));
+  CLI::Option *fit =
+      app.add_option("--fit-memory", s.fitMemory,
+                     "a graph that does not fit: auto, operators run again and "
+                     "tensors wait in the machine's pool until it does; never, "
+                     "that is an error")
+          ->check(CLI::IsMember({"auto", "never"}))
+          ->capture_default_str();
+  ofOne.push_back(fit);
+  ofOne.push_back(app.add_option("--fitted-graph", s.fittedGraph,
+                                 "graph file to write that a placement of "
+                                 "--fit-memory=auto is of: what runs again and "
+                                 "waits are operators there")
+                      ->needs(fit));
   for (CLI::Option *option : ofOne)
     option->group("One placement");
   addFormer(app, "--group", "--grouping", s.grouping);
@@ -154,10 +167,10 @@ void defineOptions(CLI::App &app, Settings &s) {
                                usualFits))
           ->group("Sweep");
   app.add_option("--sums", s.sums,
-                 "of --sweep-fit: operators (names, numbers, or patterns such "
+                 "of --sweep-fit and --fit-memory: operators (names, numbers, "
+                 "or patterns such "
                  "as '*/AddN') that add up all that they read, which may be "
                  "done one after the other, in the order of the edges")
-      ->needs(sweepFit)
       ->delimiter(',')
       ->group("Sweep");
   for (CLI::Option *option : ofOne) {
@@ -204,6 +217,16 @@ std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
     return fmt::format("--solver: unknown solver '{}': use native, glpk or "
                        "greedy",
                        s.solver);
+  bool isFitted = s.fitMemory == "auto";
+  if (isFitted && !s.output.empty() && s.fittedGraph.empty())
+    return "-o: what --fit-memory=auto places may be another graph: give "
+           "--fitted-graph=FILE, where that is written, too";
+  if (isFitted && !s.given.empty())
+    return "--fit-memory finds a placement, and --placement gives one: leave "
+           "one of them off";
+  if (!s.sums.empty() && s.sweepFit.empty() && !isFitted)
+    return "--sums is of --sweep-fit and --fit-memory=auto: give one of them, "
+           "too";
   options.solverSeconds = s.solverLimit;
   options.seed = s.seed;
   return "";
@@ -227,6 +250,21 @@ std::string toSweepOptions(const Settings &s, const PlaceOptions &place,
   return "";
 }
 
+std::string findSums(const Settings &s, const Graph &graph,
+                     std::vector<int32_t> &sums) {
+  for (const std::string &pattern : s.sums) {
+    std::vector<int32_t> found;
+    if (std::string error = findOperators(graph, pattern, found);
+        !error.empty())
+      return "--sums: " + error;
+    sums.insert(sums.end(), found.begin(), found.end());
+  }
+  // Patterns may name the same.
+  std::sort(sums.begin(), sums.end());
+  sums.erase(std::unique(sums.begin(), sums.end()), sums.end());
+  return "";
+}
+
 std::string toFitSweepOptions(const Settings &s, const Graph &graph,
                               const PlaceOptions &place,
                               FitSweepOptions &options) {
@@ -237,24 +275,15 @@ std::string toFitSweepOptions(const Settings &s, const Graph &graph,
             parseSweepMemory(text, options.memory.emplace_back());
         !error.empty())
       return "--sweep-fit: " + error;
-  for (const std::string &pattern : s.sums) {
-    std::vector<int32_t> found;
-    if (std::string error = findOperators(graph, pattern, found);
-        !error.empty())
-      return "--sums: " + error;
-    options.sums.insert(options.sums.end(), found.begin(), found.end());
-  }
-  // Patterns may name the same.
-  std::sort(options.sums.begin(), options.sums.end());
-  options.sums.erase(std::unique(options.sums.begin(), options.sums.end()),
-                     options.sums.end());
+  if (std::string error = findSums(s, graph, options.sums); !error.empty())
+    return error;
   options.place = place;
   return "";
 }
 
 std::string checkOutputs(const Settings &s) {
   for (const std::string &path :
-       {s.output, s.report, s.timeline, s.dot, s.html}) {
+       {s.output, s.fittedGraph, s.report, s.timeline, s.dot, s.html}) {
     if (path.empty())
       continue;
     std::error_code error;

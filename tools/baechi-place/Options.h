@@ -42,6 +42,9 @@ struct Settings {
   /// Memories of the step over the memory, with commas; empty: not asked for.
   std::string sweepFit;
   std::vector<std::string> sums; ///< names, numbers or patterns
+  /// Whether a graph that does not fit is rewritten: auto or never.
+  std::string fitMemory = "never";
+  std::string fittedGraph; ///< where it is written
 };
 
 void defineOptions(CLI::App &app, Settings &settings);
@@ -54,6 +57,11 @@ std::string toPlaceOptions(const Settings &settings,
 std::string toSweepOptions(const Settings &settings,
                            const baechi::placement::PlaceOptions &place,
                            baechi::placement::SweepOptions &options);
+
+/// The operators of \p graph that are named as sums.
+std::string findSums(const Settings &settings,
+                     const baechi::placement::Graph &graph,
+                     std::vector<int32_t> &sums);
 
 /// The same for the step of \p graph over the memory.
 std::string toFitSweepOptions(const Settings &settings,

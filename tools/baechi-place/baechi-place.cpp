@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "FitMemory.h"
 #include "Main.h"
 #include "Options.h"
 #include "Progress.h"
@@ -78,6 +79,7 @@ struct Input {
 struct Found {
   CutPlan plan;
   std::optional<NodePlan> nodes; ///< but for what `plan` has
+  std::optional<FitPlan> fit;    ///< but for what `plan` has
 };
 
 /// Writes the files that were asked for; returns an error, empty if none.
@@ -89,7 +91,9 @@ std::string writeFiles(const Settings &settings, const Input &input,
   const PlaceResult &result = plan.result;
   std::string error;
   const Placement &placement = *result.placement;
-  if (!settings.output.empty()) {
+  if (!settings.fittedGraph.empty())
+    error = writeGraph(settings.fittedGraph, problem.graph);
+  if (error.empty() && !settings.output.empty()) {
     bool ofMakespan = options.objective == Objective::Makespan;
     PlacementInfo info{result.winner, ofMakespan ? result.lowerBoundNs : 0,
                        namesOf(input.alternatives, plan.ways)};
@@ -106,6 +110,8 @@ std::string writeFiles(const Settings &settings, const Input &input,
       report = cutsJson(report, input.problem.graph, input.alternatives, plan);
     if (found.nodes)
       report = nodesJson(report, *found.nodes);
+    if (found.fit)
+      report = fitJson(report, *found.fit);
     error = writeTextFile(settings.report, report);
   }
   if (error.empty() && !settings.timeline.empty())
@@ -191,6 +197,25 @@ std::string findNodes(const Settings &settings, const Input &input,
   return nodes.result.error;
 }
 
+/// Of a graph that does not fit as it is.
+std::string fitMemory(const Settings &settings, const Input &input,
+                      const PlaceOptions &options, Found &found) {
+  CutPlan &plan = found.plan;
+  std::vector<int32_t> sums;
+  if (std::string error = findSums(settings, input.problem.graph, sums);
+      !error.empty())
+    return error;
+  FitPlan fit = fitPlacement(input.problem, options, sums);
+  if (fit.result.error == cancelledError)
+    return cancelledError;
+  if (!fit.result.placement)
+    return plan.result.error + "\n--fit-memory=auto: " + fit.result.error;
+  plan.problem = fit.problem;
+  plan.result = fit.result;
+  found.fit = std::move(fit);
+  return "";
+}
+
 /// Finds a placement, or reads the one that is given.
 std::string findPlacement(const Settings &settings, const Input &input,
                           PlaceOptions &options, Found &found) {
@@ -210,7 +235,13 @@ std::string findPlacement(const Settings &settings, const Input &input,
     return findNodes(settings, input, options, found);
   if (settings.alternatives == "auto" || settings.alternatives == "none") {
     plan = planCuts(input.problem, input.alternatives, options);
-    return plan.result.error;
+    if (plan.result.placement || plan.result.error == cancelledError)
+      return plan.result.error;
+    std::string advice =
+        input.alternatives.any() ? "" : adviseFit(input.problem, options);
+    if (settings.fitMemory == "auto" && !advice.empty())
+      return fitMemory(settings, input, options, found);
+    return plan.result.error + advice;
   }
   Ways ways;
   if (std::string error = readWays(settings.alternatives, input.problem.graph,
@@ -255,6 +286,8 @@ std::string placeOne(const Settings &settings, const Input &input,
   else if (input.alternatives.any())
     fmt::print("\n{}", cutsText(input.problem.graph, input.alternatives, plan,
                                 options.objective));
+  if (found.fit)
+    fmt::print("\n{}", fitText(*found.fit));
   if (!explanations.text.empty())
     fmt::print("\n{}", explanations.text);
   return "";
@@ -373,10 +406,11 @@ int run(const Settings &settings) {
     if (settings.alternatives == "none")
       for (auto &of : input.alternatives.of)
         of.clear();
-    else if (settings.compare || settings.sweep || !settings.sweepFit.empty())
-      return fail("--compare, --sweep and --sweep-fit place operators as they "
-                  "are, and the graph states alternatives: give "
-                  "--alternatives=none, too");
+    else if (settings.compare || settings.sweep || !settings.sweepFit.empty() ||
+             settings.fitMemory == "auto")
+      return fail("--compare, --sweep, --sweep-fit and --fit-memory place "
+                  "operators as they are, and the graph states alternatives: "
+                  "give --alternatives=none, too");
   }
   std::string error =
       settings.compare             ? comparePlacers(settings, problem, options)

@@ -16,7 +16,7 @@
 
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Placement/Study/Compare.h"
-#include "Baechi/Placement/Study/FitSweep.h"
+#include "Baechi/Placement/Study/FitPlacement.h"
 #include "Baechi/Placement/Study/Sweep.h"
 
 #include <string>
@@ -58,6 +58,10 @@ std::string sweepJson(const placement::Sweep &sweep);
 
 std::string fitSweepText(const placement::FitSweep &sweep);
 std::string fitSweepJson(const placement::FitSweep &sweep);
+/// What was done so that a graph fits; as JSON, \p report, the text of
+/// `reportJson`, with a member "memory_fit" beside its own.
+std::string fitText(const placement::FitPlan &plan);
+std::string fitJson(const std::string &report, const placement::FitPlan &plan);
 
 } // namespace baechi::report
 

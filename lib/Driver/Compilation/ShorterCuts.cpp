@@ -97,9 +97,15 @@ void Compilation::addShorterCut(std::vector<Candidate> &candidates,
   FittingCuts cuts(forms, *compilers.front(), firstChoice);
   if (!cuts.neediest())
     return;
-  cuts.compareUntil(whole->ampleNs, /*instead=*/true);
+  cuts.compareUntil(whole->ampleNs, /*instead=*/true,
+                    int64_t(double(whole->fittingNs) / kAboutAsLong));
   for (int compiled = 0; compiled < kMostCompiled; ++compiled) {
     std::optional<FittingCut> cut = cuts.next();
+    if (std::optional<int64_t> workNs = cuts.leastLongWorkNs();
+        !cut && workNs && otherCuts.empty())
+      otherCuts = "cut into pieces its operators alone are predicted to take " +
+                  millisecondsText(*workNs) + " and the whole step " +
+                  millisecondsText(whole->fittingNs);
     if (!cut)
       return;
     if (!isLonger(whole->fittingNs, cut->predictedNs)) {

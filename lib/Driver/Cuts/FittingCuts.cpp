@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Cuts/FittingCuts.h"
+#include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
@@ -64,6 +65,17 @@ neediestWithScratch(ModuleOp formed, const placement::Machine &target,
   if (failed(costs.run(*costed)))
     return std::nullopt;
   return neediestOf(*costed, target);
+}
+
+/// What the operators of \p costed take one after the other.
+static int64_t workNs(ModuleOp costed, const placement::Machine &target) {
+  FailureOr<StepGraph> graph = buildStepGraph(costed);
+  int64_t ns = 0;
+  std::string kind = placement::withoutPools(target).devices.front().kind;
+  if (succeeded(graph))
+    for (const placement::Operator &op : graph->graph.ops)
+      ns += placement::timeOn(op, kind).value_or(0);
+  return ns;
 }
 
 /// Ways to cut \p own, each alone and with \p makers, in so many pieces.
@@ -203,6 +215,12 @@ bool FittingCuts::form(FittingCut &fitting, int64_t fewest) {
         neediestWithScratch((*formed)->module(), forms.machine(), costed);
     if (!neediest)
       return false;
+    // Plans take no less.
+    if (int64_t ns = isInstead ? workNs(*costed, forms.machine()) : 0;
+        isInstead && ns >= mostNs) {
+      leastTooLong = std::min(ns, leastTooLong.value_or(ns));
+      return false;
+    }
     bool isCut =
         choice.chained || choice.asked.size() > forms.options().split.size();
     if (isCut && neediest->fits()) {

@@ -24,8 +24,9 @@ using namespace baechi;
 /// with others: a cut of a large step takes seconds to form and to plan.
 static constexpr size_t kMostOperators = 2000;
 
-void FittingCuts::compareUntil(int64_t ns, bool instead) {
+void FittingCuts::compareUntil(int64_t ns, bool instead, int64_t most) {
   enoughNs = ns;
+  mostNs = most;
   isInstead = instead;
   if (!instead)
     return;

@@ -12,6 +12,7 @@
 #include "Baechi/Driver/Forms/ModelForms.h"
 #include "llvm/ADT/StringSet.h"
 #include <deque>
+#include <limits>
 
 namespace baechi {
 
@@ -47,11 +48,17 @@ public:
   /// From now on next() gives the cut with the shortest step of all that are
   /// tried, until one is found that takes about \p enoughNs at most, or pieces
   /// of two thousand operators were formed. \p instead: the whole step fits,
-  /// too, and its single operators are cut last.
-  void compareUntil(int64_t enoughNs, bool instead);
+  /// too, and its single operators are cut last; a cut is then of use that
+  /// takes less than \p mostNs.
+  void compareUntil(int64_t enoughNs, bool instead,
+                    int64_t mostNs = std::numeric_limits<int64_t>::max());
   /// Where they are compared: those that are known to have the whole step's
   /// bits come first, as one that was not has others.
   void preferProven() { prefersProven = true; }
+
+  /// Of the cuts that were not planned as their operators alone take too long
+  /// the least that these take; nullopt: there is none.
+  std::optional<int64_t> leastLongWorkNs() const { return leastTooLong; }
 
   /// A cut that does not fit.
   struct Unfit {
@@ -114,6 +121,8 @@ private:
   std::deque<FittingCut> waiting;  ///< the best first
   std::optional<int64_t> enoughNs; ///< they are compared
   bool isInstead = false, prefersProven = false;
+  int64_t mostNs = 0; ///< instead
+  std::optional<int64_t> leastTooLong;
   std::optional<SumOrders> ofWhole; ///< once they are asked for
   std::optional<Unfit> leastUnfit;
 };

@@ -17,8 +17,10 @@
 #ifndef BAECHI_PLACEMENT_STUDY_FITSWEEP_H
 #define BAECHI_PLACEMENT_STUDY_FITSWEEP_H
 
-#include "Baechi/Placement/Recompute/Recompute.h"
+#include "Baechi/Placement/Recompute/Rewrite.h"
 #include "Baechi/Placement/Study/Sweep.h"
+
+#include <memory>
 
 namespace baechi::placement {
 
@@ -42,6 +44,8 @@ struct FitWay {
   int64_t movedBytes = 0;    ///< to the pool and back
   int64_t againNs = 0;       ///< of runs that are not an operator's first
   int64_t againBytes = 0;    ///< that these make
+  /// What was replayed, for those who ask for plans.
+  std::shared_ptr<const PlacedFit> plan;
 };
 
 struct FitPoint {
