@@ -203,6 +203,28 @@ def test_integer_division_by_zero_is_an_error(name):
         compiled(one, zero)
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.uint8])
+def test_integers_divided_by_zero_are_jaxs(kind):
+    """No difference, where PyTorch's and ONNX's end the step."""
+    jax = pytest.importorskip("jax")
+    import baechi
+
+    def divided(x, y):
+        return x // y, x % y, jax.lax.div(x, y), jax.lax.rem(x, y)
+
+    x, y = np.array([10, 7, 0], kind), np.zeros(3, kind)
+    for ours, theirs in zip(baechi.jit(divided, **OPTIONS)(x, y), jax.jit(divided)(x, y)):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_gelu_of_infinity_is_infinity():
+    torch = pytest.importorskip("torch_support").torch
+    gelu, x = torch.nn.functional.gelu, torch.full((64,), float("inf"))
+    eager, ours = eager_and_ours(gelu, x)
+    assert eager.isnan().all() and torch.equal(ours, x)
+    assert gelu(x[:1]).isinf().all() and torch.equal(gelu(x.double()), x.double())
+
+
 def _step():
     support = pytest.importorskip("torch_support")
     model = support.Mlp()

@@ -47,7 +47,7 @@ REFUSALS = {
     ),
     "remainder": (
         model(17, "net (double[2] x) => (double[2] y) { y = Mod<fmod = 1>(x, x) }"),
-        "of float64 it would lose digits: Cast to float32, or Sub what is divided",
+        "remainders of float64 are not supported: Cast both inputs to float32 before it and the",
     ),
     "order": (
         model(

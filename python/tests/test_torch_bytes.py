@@ -81,6 +81,19 @@ def test_numbers_beyond_a_type_are_wrapped_where_they_are_compared(dtype):
         assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_bytes_by_themselves(dtype):
+    x = torch.tensor([5, -128, 127, -7, 14, -14], dtype=torch.int8).view(dtype)
+    by = 7 if dtype == torch.uint8 else -7
+
+    def all_of_them(x):
+        return [x.min(), x.max(), torch.remainder(x, by), x % 7, torch.fmod(x, by)]
+
+    for found, expected in zip(compiled(all_of_them, x), all_of_them(x), strict=True):
+        assert found.dtype == expected.dtype
+        assert torch.equal(found, expected)
+
+
 def test_the_largest_integers():
     x = torch.tensor([2**63 - 1, -(2**63), 5])
     assert torch.equal(compiled(lambda x: x ^ 3, x), x ^ 3)

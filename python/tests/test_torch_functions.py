@@ -157,6 +157,7 @@ def windows(dims, shape):
 
     return {
         "conv": named("Conv", 4, 6, 3, stride=2, padding=1),
+        "transposed": named("ConvTranspose", 4, 6, 3, stride=2, padding=1, output_padding=1),
         "conv_circular": named("Conv", 4, 6, 3, padding=1, padding_mode="circular"),
         "conv_replicate": named("Conv", 4, 8, 3, padding=1, padding_mode="replicate", groups=2),
         "max": named("MaxPool", 3, 2, 1, return_indices=True),

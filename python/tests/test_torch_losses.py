@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 import baechi.torch  # noqa: E402
+import needs  # noqa: E402
+from baechi.importer.torch import functions  # noqa: E402
 
 TARGETS = {
     "some": (-100, [0, 1, -100, 4]),
@@ -85,3 +87,50 @@ def test_losses_of_what_is_surely_right(reduction):
         torch.autograd.grad(made(x)[3], x, retain_graph=True)[0] for made in (compiled, loss)
     ]
     torch.testing.assert_close(*gradients, atol=1e-8, rtol=1e-5)
+
+
+def ctc_lines():
+    """Unlike log_softmax's, whose probabilities add up to 1; of the third no way is possible."""
+    log_probs = torch.randn(7, 3, 5, generator=torch.manual_seed(3), dtype=torch.float64)
+    targets = torch.tensor([[2, 2, 3], [0, 4, 0], [3, 3, 4]])
+    return log_probs.requires_grad_(), targets, torch.tensor([7, 6, 3]), torch.tensor([3, 1, 3])
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_connectionist_gradients_of_what_is_not_normalized(reduction, zero_infinity):
+    log_probs, *given = ctc_lines()
+    found = []
+    for function in (functions.ctc_loss, F.ctc_loss):
+        loss = function(log_probs, *given, 1, reduction, zero_infinity)
+        weights = torch.linspace(0.5, 2, loss.numel(), dtype=loss.dtype).reshape(loss.shape)
+        found.append((loss.detach(), *torch.autograd.grad((loss * weights).sum(), log_probs)))
+    for got, expected in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-12, rtol=1e-12, equal_nan=True)
+
+
+@needs.tool("baechi-run")
+def test_connectionist_gradients_of_a_parameter():
+    """What a step of a rate of one takes away."""
+    log_probs, targets, *lengths = ctc_lines()
+
+    class Lines(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.log_probs = torch.nn.Parameter(log_probs.detach().clone())
+
+        def forward(self):
+            return self.log_probs
+
+    def loss(log_probs, targets):
+        return F.ctc_loss(log_probs, targets, *lengths, blank=1, zero_infinity=True)
+
+    model = Lines()
+    step = baechi.torch.compile_step(
+        model, loss, torch.optim.SGD(model.parameters(), 1.0), machine="host:1", costs="roofline"
+    )
+    value = loss(log_probs, targets)
+    value.backward()
+    torch.testing.assert_close(step(targets), value.detach())
+    found = log_probs.detach() - model.log_probs.detach()
+    torch.testing.assert_close(found, log_probs.grad, atol=1e-9, rtol=1e-7)

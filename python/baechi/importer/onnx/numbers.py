@@ -12,7 +12,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from baechi.importer.onnx import powers
 from baechi.importer.onnx.builder import Builder, attributes, given
+
+# Its factors where a node has none, of which torch-mlir knows five digits.
+_SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
 
 
 def _clip(node: onnx.NodeProto, build: Builder) -> None:
@@ -82,8 +86,13 @@ def _mod(node: onnx.NodeProto, build: Builder) -> None:
     """Of floating-point numbers by truncated quotients, in double precision."""
     if not build.floating:
         return _quotient(node, build)
+    if not attributes(node).get("fmod", 0):
+        build.refuse("fmod = 0 is for integers before opset 28: set fmod = 1")
     if build.dtype == np.float64:
-        build.refuse("of float64 it would lose digits: Cast to float32, or Sub what is divided")
+        build.refuse(
+            "remainders of float64 are not supported: Cast both inputs to float32 before it and "
+            "the result back after it, which keeps 7 digits"
+        )
     a, b = (build.add("Cast", name, to=TensorProto.DOUBLE) for name in node.input)
     quotient = build.add("Div", a, b)
     zero = build.number(0, np.float64)
@@ -93,18 +102,11 @@ def _mod(node: onnx.NodeProto, build: Builder) -> None:
     # A number is less than what is infinite, and has no quotient.
     endless = build.add("And", build.add("IsInf", b), build.add("Not", build.add("IsInf", a)))
     rest = build.add("Where", endless, a, rest)
+    # Nothing left is a zero with the sign of what was divided.
+    none = build.add("Equal", rest, zero)
+    rest = build.add("Where", none, build.add("Mul", a, zero), rest)
     kind = onnx.helper.np_dtype_to_tensor_dtype(build.dtype)
     build.add("Cast", rest, to=kind, output=node.output[0])
-
-
-def _pow(node: onnx.NodeProto, build: Builder) -> None:
-    """An integer's power to a floating-point number is truncated."""
-    if build.floating or not np.issubdtype(build.type(node.input[1]), np.floating):
-        return build.keep()
-    base = build.add("Cast", node.input[0], to=TensorProto.DOUBLE)
-    power = build.add("Pow", base, build.add("Cast", node.input[1], to=TensorProto.DOUBLE))
-    kind = onnx.helper.np_dtype_to_tensor_dtype(build.dtype)
-    build.add("Cast", power, to=kind, output=node.output[0])
 
 
 def _bit_shift(node: onnx.NodeProto, build: Builder) -> None:
@@ -155,10 +157,37 @@ def _gelu(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Mul", half, build.add("Add", bent, build.number(1)), output=node.output[0])
 
 
-def _selu(node: onnx.NodeProto, build: Builder) -> None:
-    """Its factors with all digits, where the node has none; torch-mlir knows five."""
-    given = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
-    build.again(node.input, node.output, **(given | attributes(node)))
+def _exponential_unit(node: onnx.NodeProto, build: Builder) -> None:
+    """Elu, Selu and Celu. With the exponential less one by the tangent: near zero it keeps its
+    digits, and of zero the sign."""
+    options = _SELU if node.op_type == "Selu" else {}
+    options = {"alpha": 1.0} | options | attributes(node)
+    alpha, gamma = (np.float32(options.get(name, 1)) for name in ("alpha", "gamma"))
+    celu = node.op_type == "Celu"
+    if celu and not alpha > 0:
+        build.refuse("its alpha is not above zero: write it as Exp, Sub, Mul, Max and Min")
+    short = build.dtype.itemsize == 2
+    kind = np.float32 if short else build.dtype
+    x = build.add("Cast", node.input[0], to=TensorProto.FLOAT) if short else node.input[0]
+
+    def times(x: str, factor: np.float32) -> str:
+        return x if factor == 1 else build.add("Mul", x, build.number(factor, kind))
+
+    scaled = build.add("Div", x, build.number(alpha, kind)) if celu and alpha != 1 else x
+    bent = build.add("Tanh", build.add("Mul", scaled, build.number(0.5, kind)))
+    less = build.add("Sub", build.number(1, kind), bent)
+    bent = times(build.add("Div", build.add("Add", bent, bent), less), alpha)
+    above = build.add("Less", build.number(0, kind), x)
+    y = times(build.add("Where", above, x, bent), gamma)
+    own = onnx.helper.np_dtype_to_tensor_dtype(build.dtype)
+    build.add("Cast", y, to=own, output=node.output[0])
+
+
+def _erf(node: onnx.NodeProto, build: Builder) -> None:
+    """Of zero with its sign."""
+    (x,) = node.input
+    zero = build.add("Equal", x, build.number(0))
+    build.add("Where", zero, x, build.add("Erf", x), output=node.output[0])
 
 
 def _swish(node: onnx.NodeProto, build: Builder) -> None:
@@ -224,16 +253,17 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Clip": _clip,
     "DequantizeLinear": _dequantize,
     "Div": _quotient,
+    **dict.fromkeys(("Celu", "Elu", "Selu"), _exponential_unit),
+    "Erf": _erf,
     "Gelu": _gelu,
     "GroupNormalization": _group_normalization,
     "LpNormalization": _lp_normalization,
     "Max": _extreme,
     "Min": _extreme,
     "Mod": _mod,
-    "Pow": _pow,
+    "Pow": powers.power,
     "ReduceL2": _reduce_l2,
     **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _reduction),
-    "Selu": _selu,
     "Sign": _sign,
     "Swish": _swish,
 }

@@ -144,18 +144,19 @@ def _cumsum(node: onnx.NodeProto, build: Builder) -> None:
     reverse = options.get("reverse", 0)
     rank = len(size)
 
-    def shifted(x: str, step: int) -> str:
+    def shifted(x: str, step: int, outside: float) -> str:
         bounds = (step, size[dim]) if reverse else (0, size[dim] - step)
         pads = [0] * (2 * rank)
         pads[dim + rank if reverse else dim] = step
         kept = build.slice(x, dim, *bounds)
-        return build.add("Pad", kept, build.number(pads, np.int64), build.number(0))
+        return build.add("Pad", kept, build.number(pads, np.int64), build.number(outside))
 
     x, step = node.input[0], 1
+    nothing = -0.0 if build.floating else 0  # which changes no sign
     if options.get("exclusive", 0):
-        x = shifted(x, 1)
+        x = shifted(x, 1, 0)
     while step < size[dim]:
-        x = build.add("Add", x, shifted(x, step))
+        x = build.add("Add", x, shifted(x, step, nothing))
         step *= 2
     build.add("Identity", x, output=node.output[0])
 

@@ -232,6 +232,9 @@ def convolution_backward(
     too. (torch-mlir computes a weight gradient for each image and adds them up.)"""
     dims = x.dim() - 2
     stride, padding, dilation = (_all(v, dims) for v in (stride, padding, dilation))
+    if dims == 3 and transposed:
+        sizes = stride, padding, dilation
+        return _transposed_in_three(grad, x, weight, *sizes, output_padding, groups, mask)
     if dims not in (1, 2):
         return NotImplemented
     if any(p > d * (k - 1) for p, d, k in zip(padding, dilation, weight.shape[2:])):
@@ -263,6 +266,17 @@ def convolution_backward(
     if dims == 1:
         to_x, to_weight = (None if t is None else t.squeeze(2) for t in (to_x, to_weight))
     return to_x, to_weight, to_bias
+
+
+def _transposed_in_three(grad, x, weight, stride, padding, dilation, output_padding, groups, mask):
+    """As the convolution from its result to x, whose gradient torch-mlir has."""
+    if x.shape[0] == 0 or any(p >= s for p, s in zip(output_padding, stride)):
+        return NotImplemented
+    steps = list(stride), list(padding), list(dilation), False, [0, 0, 0], groups
+    to_bias = grad.sum((0, 2, 3, 4)) if mask[2] else None
+    to_x = aten.convolution(grad, weight, None, *steps) if mask[0] else None
+    given = x, grad, weight, None, *steps, [False, True, False]
+    return to_x, aten.convolution_backward(*given)[1] if mask[1] else None, to_bias
 
 
 def _gradient_of_input(grad, x, weight, stride, padding, dilation, groups):

@@ -25,9 +25,9 @@ def _of_one_type(form):
             v.to(kind) if isinstance(v, torch.Tensor) else torch.full((), v, dtype=kind)
             for v in (x, by)
         )
-        if kind != torch.uint8:
+        if kind not in (torch.uint8, torch.int8):
             return form(x, by)
-        # Unsigned bytes are signed ones otherwise.
+        # Unsigned bytes are signed ones otherwise, and a number beside signed ones unknown.
         return form(x.to(torch.int32), by.to(torch.int32)).to(kind)
 
     return divided
@@ -44,9 +44,9 @@ def fmod(x, by):
 
 
 def remainder(x, by):
-    """Of bytes, and of numbers by tensors; torch-mlir has the others."""
-    bytes_ = torch.result_type(x, by) == torch.uint8
-    if isinstance(x, torch.Tensor) and not bytes_:
+    """Of narrow integers, and of numbers by tensors; torch-mlir has the others."""
+    narrow = torch.result_type(x, by) in (torch.uint8, torch.int8)
+    if isinstance(x, torch.Tensor) and not narrow:
         return NotImplemented
     return _remainder(x, by)
 

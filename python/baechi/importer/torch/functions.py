@@ -186,13 +186,34 @@ def ctc_loss(
     ends = alpha.gather(1, torch.cat([last, (last - 1).clamp(min=0)], 1))
     alone = torch.where((last > 0).expand(-1, 2) | (torch.arange(2) == 0), ends, nothing)
     losses = -torch.logsumexp(alone, 1)
-    impossible = losses > -_NOTHING / 2
-    least = 0.0 if zero_infinity else math.inf
-    losses = torch.where(impossible, torch.full_like(losses, least), losses)
+    losses = _Connectionist.apply(losses, log_probs, input_lengths, zero_infinity)
     if reduction == "mean":
         losses = losses / target_lengths.clamp(min=1)
     losses = _reduced(losses, reduction)
     return losses[0] if single and reduction == "none" else losses
+
+
+class _Connectionist(torch.autograd.Function):
+    """The losses, and beside the gradient that they have so far PyTorch's of what it takes for
+    normalized: the probabilities themselves. Where no way is possible it has no number."""
+
+    @staticmethod
+    def forward(ctx, losses, log_probs, lengths, zero_infinity):
+        impossible = losses > -_NOTHING / 2
+        ctx.save_for_backward(log_probs, lengths, impossible)
+        ctx.least = 0.0 if zero_infinity else math.nan
+        least = 0.0 if zero_infinity else math.inf
+        return torch.where(impossible, torch.full_like(losses, least), losses)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        log_probs, lengths, impossible = ctx.saved_tensors
+        zero, least = (torch.full((), x, dtype=gradient.dtype) for x in (0.0, ctx.least))
+        further = gradient.unsqueeze(-1) * log_probs.exp()
+        further = torch.where(impossible.unsqueeze(-1), least, further)
+        within = torch.arange(len(log_probs)).unsqueeze(-1) < lengths
+        further = torch.where(within.unsqueeze(-1), further, zero)
+        return torch.where(impossible, zero, gradient), further, None, None
 
 
 def binary_cross_entropy_with_logits(
