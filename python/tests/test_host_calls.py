@@ -40,6 +40,7 @@ FUNCTIONS = {
     "svd": lambda x: jnp.linalg.svd(x, compute_uv=False),
     "eigh": lambda x: jnp.linalg.eigh(x + x.T)[0],
     "triangular": lambda x: jax.scipy.linalg.solve_triangular(x + 3 * jnp.eye(4), x),
+    "of nothing": lambda x: jnp.linalg.cholesky(x[:0, :3, None] * jnp.eye(3)),
     "fft": spectrum,
     "rfft": lambda x: jnp.fft.irfft(jnp.fft.rfft(jnp.tanh(x), 67) * 2),  # a prime length
 }

@@ -31,3 +31,18 @@ func.func @step(%a: tensor<16x16xf32>, %b: tensor<2x16xf32>) -> tensor<16xf32> {
   %y = linalg.add ins(%x, %ones : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
   return %y : tensor<16xf32>
 }
+
+// -----
+
+// What reads a result of no elements is no part of the call.
+// CHECK-LABEL: func.func @nothing
+// CHECK: %[[X:.*]] = call @host(%{{.*}}) : (tensor<0x3xf32>) -> tensor<0x3xf32>
+// CHECK: %[[Y:.*]] = call @{{.*}}(%[[X]]
+// CHECK: return %[[Y]]
+func.func private @host(tensor<0x3xf32>) -> tensor<0x3xf32>
+    attributes {baechi.host_call = {effects = "pure", ns = 50000 : i64}}
+func.func @nothing(%a: tensor<0x3xf32>) -> tensor<0x3xf32> {
+  %x = call @host(%a) : (tensor<0x3xf32>) -> tensor<0x3xf32>
+  %y = arith.addf %x, %a : tensor<0x3xf32>
+  return %y : tensor<0x3xf32>
+}

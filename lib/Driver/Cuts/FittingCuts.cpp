@@ -298,7 +298,7 @@ void FittingCuts::formNext() {
 
 std::optional<FittingCut> FittingCuts::nextTried() {
   while (waiting.empty() && numFormed < ways.size() &&
-         !forms.heard().isStopped())
+         operatorsFormed < kMostOperators && !forms.heard().isStopped())
     formNext();
   if (waiting.empty())
     return std::nullopt;

@@ -20,10 +20,6 @@
 using namespace mlir;
 using namespace baechi;
 
-/// So many operators are formed before those that fit are no longer compared
-/// with others: a cut of a large step takes seconds to form and to plan.
-static constexpr size_t kMostOperators = 2000;
-
 void FittingCuts::compareUntil(int64_t ns, bool instead, int64_t most) {
   enoughNs = ns;
   mostNs = most;

@@ -140,6 +140,10 @@ std::optional<OperatorGroups::Group> OperatorGroups::merge(Group a, Group b) {
     return a;
   if (sideOf(a) != sideOf(b))
     return std::nullopt;
+  // What the host computes is no part of a kernel, also of no elements.
+  for (Group group : {a, b})
+    if (hostCallOf(groups[group].members.front()))
+      return std::nullopt;
   if (maxBuffers > 0 && tooManyBuffers(a, b))
     return std::nullopt;
   Group first = groups[a].order < groups[b].order ? a : b;

@@ -43,7 +43,8 @@ public:
   /// The next cut that fits: with the whole step's bits before others, as far
   /// as it is about as fast. Nullopt: no other fits.
   std::optional<FittingCut> next();
-  /// The next cut that fits, in the order in which they are tried.
+  /// The next cut that fits, in the order in which they are tried, until
+  /// enough operators were formed to say what would do.
   std::optional<FittingCut> nextTried();
   /// From now on next() gives the cut with the shortest step of all that are
   /// tried, until one is found that takes about \p enoughNs at most, or pieces
@@ -116,6 +117,9 @@ private:
   std::vector<Way> ways;
   /// The modules that were formed and have no plan that fits.
   llvm::StringSet<> inVain;
+  /// So many operators are formed before what is only of use, and not needed,
+  /// is given up: a cut of a large step takes seconds to form and to plan.
+  static constexpr size_t kMostOperators = 2000;
   size_t numFormed = 0;            ///< of the ways
   size_t operatorsFormed = 0;      ///< of all modules that were
   std::deque<FittingCut> waiting;  ///< the best first
