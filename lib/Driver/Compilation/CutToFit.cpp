@@ -263,7 +263,8 @@ Compilation::compileOrCut(SetArguments setArguments) {
     // Looking for cuts takes longer; automatic splits have tried micro-batches
     // already, and replicas have none.
     if (asked.fitMemory == "never" && forms.fitsRewritten(*hostCompiler))
-      *error << "\nwith values computed again, or tensors in a pool, it fits: "
+      *error << "\n"
+             << "with values computed again, or tensors in a pool, it fits: "
                 "--fit-memory=auto (in Python fit_memory=\"auto\")";
     else if (asked.splits != "any" && asked.replicas < 2 &&
              fewestMicroBatches(forms, above, pieces))
