@@ -14,6 +14,7 @@ from torch_support import F, seeded, torch  # noqa: F401
 from baechi.importer.torch import decompositions as ours
 from baechi.importer.torch import division, elements, integers, operators, order, special, windows
 
+torch.manual_seed(0)  # of the arguments below; `seeded` is of each test
 aten = torch.ops.aten
 SIZES = [
     (kernel, stride, padding, dilation, size)
@@ -363,6 +364,11 @@ def pooled(dims, size, *settings, kind="avg_pool"):
     return torch.randn_like(found), x, *settings
 
 
+def not_finite(gradient):
+    gradient.view(-1)[0], gradient.view(-1)[-2] = torch.inf, torch.nan
+    return gradient
+
+
 def shaped_like_largest(dims, size, out):
     x = torch.randn(2, 3, *size)
     values, indices = getattr(aten, f"adaptive_max_pool{dims}d")(x, out)
@@ -378,7 +384,8 @@ def of_windows(size, *settings):
 WINDOWS = {
     aten._adaptive_avg_pool2d_backward.default: [
         (torch.randn(2, 3, *out), torch.randn(2, 3, 8, 9)) for out in ((3, 4), (11, 13), (4, 3))
-    ],
+    ]
+    + [(not_finite(torch.randn(1, 2, 3, 4)), torch.randn(1, 2, 7, 9))],
     aten._adaptive_avg_pool3d_backward.default: [
         (torch.randn(2, 3, 3, 4, 7), torch.randn(2, 3, 8, 9, 5))
     ],
@@ -395,6 +402,10 @@ WINDOWS = {
         for stride in ([], [2, 1, 3])
         for ceil in (False, True)
         for counted, divisor in ((True, None), (False, None), (True, 5))
+    ]
+    + [
+        (not_finite(torch.randn(1, 2, 3, 3, 3)), torch.randn(1, 2, 6, 6, 6), [3] * 3, [2] * 3)
+        + ([0] * 3, True, True, None)
     ],
     aten.fractional_max_pool2d_backward.default: [],
     aten.fractional_max_pool3d_backward.default: [],
