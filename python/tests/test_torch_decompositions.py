@@ -12,7 +12,16 @@ from torch_support import F, seeded, torch  # noqa: F401
 
 # isort: split
 from baechi.importer.torch import decompositions as ours
-from baechi.importer.torch import division, elements, integers, operators, order, special, windows
+from baechi.importer.torch import (
+    division,
+    elements,
+    functions,
+    integers,
+    operators,
+    order,
+    special,
+    windows,
+)
 
 torch.manual_seed(0)  # of the arguments below; `seeded` is of each test
 aten = torch.ops.aten
@@ -459,3 +468,15 @@ def test_operators(module, operator):
         pairs = [(found, expected)] if isinstance(expected, torch.Tensor) else zip(found, expected)
         for actual, right in pairs:
             torch.testing.assert_close(actual, right, rtol=1e-5, atol=atol, equal_nan=True)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_gradients_of_grids(mode):
+    x, grid = torch.randn(1, 2, 3, 4), torch.rand(1, 5, 2, 2) * 2 - 1
+
+    def gradients(sample):
+        given = x.clone().requires_grad_(), grid.clone().requires_grad_()
+        sample(*given, mode=mode, align_corners=True).square().sum().backward()
+        return [each.grad for each in given]
+
+    torch.testing.assert_close(gradients(functions.grid_sample), gradients(F.grid_sample))
