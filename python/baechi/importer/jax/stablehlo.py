@@ -122,7 +122,9 @@ def _convert(operation):
         return where_values(direction, bound, number, otherwise)
 
     def where_values(direction, bound, number, otherwise):
-        chosen = _splat(result_type, ir.IntegerAttr.get(target, number))
+        # The attribute takes the bits as a signed number.
+        bits_of = number - 2**64 if number >= 2**63 else number
+        chosen = _splat(result_type, ir.IntegerAttr.get(target, bits_of))
         condition = stablehlo.CompareOp(
             operand, bound, stablehlo.ComparisonDirectionAttr.get(direction)
         ).result
