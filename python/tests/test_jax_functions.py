@@ -12,6 +12,7 @@ jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
 import needs  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
+from jax_support import assert_close, jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")
 jnp, lax, nn, special = jax.numpy, jax.lax, jax.nn, jax.scipy.special
@@ -251,3 +252,23 @@ def test_a_sharding_on_one_device_is_the_array():
 
     x = jnp.arange(4.0)
     assert (baechi.jit(step, machine="host:1")(x) == jax.jit(step)(x)).all()
+
+
+@pytest.mark.parametrize("generator", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_no_random_numbers(generator):
+    def f(key):
+        now, after = jax.random.split(key)
+        nothing = jax.random.normal(now, (0, 3)), jax.random.bits(key, (2, 0))
+        return *nothing, jax.random.normal(after, (2, 3))
+
+    key = jax.random.key(7, impl=generator)
+    assert_close(jit(f)(key), jax.jit(f)(key))
+
+
+def test_a_generator_whose_state_has_made_nothing():
+    def f(state):
+        state, nothing = jax.lax.rng_bit_generator(state, (0, 3))
+        return nothing, *jax.lax.rng_bit_generator(state, (2, 3))
+
+    state = np.arange(4, dtype=np.uint32)
+    assert_close(jit(f)(state), jax.jit(f)(state))

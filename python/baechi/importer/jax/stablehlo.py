@@ -220,6 +220,15 @@ def _reduce(operation):
     return [_filled(operation, k, count + k) for k in range(count)]
 
 
+def _random_bits(operation):
+    """No bits leave the generator's state as it is."""
+    result_type = ir.RankedTensorType(operation.results[1].type)
+    if 0 not in result_type.shape:
+        return None
+    empty = ir.Operation.create("tensor.empty", results=[result_type]).results[0]
+    return [operation.operands[0], empty]
+
+
 def _barrier(operation):
     """Orders nothing that values do not: dropped."""
     return list(operation.operands)
@@ -252,6 +261,7 @@ _REWRITES = {
     stablehlo.MulOp.OPERATION_NAME: _multiply,
     stablehlo.PadOp.OPERATION_NAME: _pad,
     stablehlo.ReduceOp.OPERATION_NAME: _reduce,
+    stablehlo.RngBitGeneratorOp.OPERATION_NAME: _random_bits,
     stablehlo.SelectAndScatterOp.OPERATION_NAME: _select_and_scatter,
     stablehlo.SliceOp.OPERATION_NAME: _slice,
     stablehlo.WhileOp.OPERATION_NAME: _while,
