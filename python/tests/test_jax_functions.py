@@ -272,3 +272,30 @@ def test_a_generator_whose_state_has_made_nothing():
 
     state = np.arange(4, dtype=np.uint32)
     assert_close(jit(f)(state), jax.jit(f)(state))
+
+
+def test_attention_of_bfloat16():
+    def f(x):
+        return nn.dot_product_attention(x, x, x, is_causal=True).astype(jnp.float32).sum()
+
+    x = jnp.asarray(uniform(1, 6, 2, 4), jnp.bfloat16)
+    ours, theirs = (compiled(jax.value_and_grad(f))(x) for compiled in (jit, jax.jit))
+    assert ours[1].dtype == theirs[1].dtype
+    for mine, right in zip(ours, theirs):
+        mine, right = (np.asarray(each, np.float32) for each in (mine, right))
+        np.testing.assert_allclose(mine, right, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_products_of_a_precision(dtype):
+    """Of factors that are not rounded, as XLA's."""
+    x = jnp.asarray(uniform(5, 7), dtype)
+
+    def product(preset):
+        chosen = getattr(lax.DotAlgorithmPreset, preset)
+        return lambda x: lax.dot(x, x.T, precision=chosen, preferred_element_type=jnp.float32)
+
+    for preset in ("BF16_BF16_F32", "BF16_BF16_F32_X3", "F32_F32_F32"):
+        assert_close(jit(product(preset))(x), jax.jit(product(preset))(x))
+    with pytest.raises(ImportFailure, match="its precision asks for sums in f16: leave"):
+        jit(product("F16_F16_F16"))(x)
