@@ -12,6 +12,7 @@ jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
 import needs  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
+from jax_support import assert_close, jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")
 jnp, lax, nn, special = jax.numpy, jax.lax, jax.nn, jax.scipy.special
@@ -251,3 +252,50 @@ def test_a_sharding_on_one_device_is_the_array():
 
     x = jnp.arange(4.0)
     assert (baechi.jit(step, machine="host:1")(x) == jax.jit(step)(x)).all()
+
+
+@pytest.mark.parametrize("generator", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_no_random_numbers(generator):
+    def f(key):
+        now, after = jax.random.split(key)
+        nothing = jax.random.normal(now, (0, 3)), jax.random.bits(key, (2, 0))
+        return *nothing, jax.random.normal(after, (2, 3))
+
+    key = jax.random.key(7, impl=generator)
+    assert_close(jit(f)(key), jax.jit(f)(key))
+
+
+def test_a_generator_whose_state_has_made_nothing():
+    def f(state):
+        state, nothing = jax.lax.rng_bit_generator(state, (0, 3))
+        return nothing, *jax.lax.rng_bit_generator(state, (2, 3))
+
+    state = np.arange(4, dtype=np.uint32)
+    assert_close(jit(f)(state), jax.jit(f)(state))
+
+
+def test_attention_of_bfloat16():
+    def f(x):
+        return nn.dot_product_attention(x, x, x, is_causal=True).astype(jnp.float32).sum()
+
+    x = jnp.asarray(uniform(1, 6, 2, 4), jnp.bfloat16)
+    ours, theirs = (compiled(jax.value_and_grad(f))(x) for compiled in (jit, jax.jit))
+    assert ours[1].dtype == theirs[1].dtype
+    for mine, right in zip(ours, theirs):
+        mine, right = (np.asarray(each, np.float32) for each in (mine, right))
+        np.testing.assert_allclose(mine, right, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_products_of_a_precision(dtype):
+    """Of factors that are not rounded, as XLA's."""
+    x = jnp.asarray(uniform(5, 7), dtype)
+
+    def product(preset):
+        chosen = getattr(lax.DotAlgorithmPreset, preset)
+        return lambda x: lax.dot(x, x.T, precision=chosen, preferred_element_type=jnp.float32)
+
+    for preset in ("BF16_BF16_F32", "BF16_BF16_F32_X3", "F32_F32_F32"):
+        assert_close(jit(product(preset))(x), jax.jit(product(preset))(x))
+    with pytest.raises(ImportFailure, match="its precision asks for sums in f16: leave"):
+        jit(product("F16_F16_F16"))(x)

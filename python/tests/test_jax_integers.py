@@ -120,3 +120,12 @@ def test_functions_of_a_floats_bits(dtype):
         return [*found, jnp.nextafter(x[2:], y[2:]), jnp.nextafter(x[2:], -y[2:])]
 
     assert_same(f, x, x[::-1], jnp.arange(-5, 5))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_floats_become_long_integers(dtype):
+    """The nearest one; of NaN zero."""
+    ends = [2.0**63, 2.0**64, 1.5e19, 3e18, 1e30, np.inf]
+    with jax.enable_x64(True):
+        x = jnp.array([0.0, 1.5, np.nan, *ends, *(-x for x in ends)], dtype)
+        assert_same(lambda x: (x.astype(jnp.uint64), x.astype(jnp.int64)), x)

@@ -112,6 +112,10 @@ REFUSED = {
         (f'mode = "nearest", {ALIGNED}', "x, , factors"),
         "from 5 to 8.5 elements, of which runtimes have different ideas where corners are aligned",
     ),
+    "corners of lines": (
+        (f'mode = "linear", {ALIGNED}', "x, , factors"),
+        "from 5 to 8.5 elements, of which runtimes have different ideas where corners are aligned",
+    ),
     "part": (
         ('coordinate_transformation_mode = "tf_crop_and_resize"', "x, x, factors"),
         "its roi is no constant: give it as an initializer",

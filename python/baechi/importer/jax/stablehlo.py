@@ -83,15 +83,33 @@ def _product(operation):
     half = narrow.element_type in (ir.BF16Type.get(), ir.F16Type.get())
     wide = ir.RankedTensorType.get(narrow.shape, ir.F32Type.get()) if half else narrow
     factors = [_extended(factor, wide.element_type) for factor in operation.operands]
-    if not half and factors == list(operation.operands):
+    names = [
+        name
+        for name in attribute_names(operation)
+        if name != "algorithm" or not _is_as_precise(operation)
+    ]
+    if not half and factors == list(operation.operands) and names == attribute_names(operation):
         return None
     exact = ir.Operation.create(
         operation.name,
         results=[wide],
         operands=factors,
-        attributes={name: operation.attributes[name] for name in attribute_names(operation)},
+        attributes={name: operation.attributes[name] for name in names},
     )
     return [stablehlo.ConvertOp(narrow, exact.results[0]).result if half else exact.results[0]]
+
+
+def _is_as_precise(product) -> bool:
+    """Whether a product without its `algorithm` is at least as precise as with it: factors are
+    not rounded, and the sums are asked for in the type that they have. XLA computes so on
+    processors, too."""
+    algorithm = stablehlo.DotAlgorithm(product.attributes["algorithm"])
+    narrow = [ir.BF16Type.get(), ir.F16Type.get(), ir.F32Type.get()]
+    sums, result = algorithm.accumulation_type, ir.RankedTensorType(product.results[0].type)
+    if sums == ir.F32Type.get():
+        kinds = [ir.RankedTensorType(operand.type).element_type for operand in product.operands]
+        return all(kind in narrow for kind in [*kinds, result.element_type])
+    return sums == ir.F64Type.get() == result.element_type
 
 
 def _extended(factor: ir.Value, element: ir.Type) -> ir.Value:
@@ -122,7 +140,9 @@ def _convert(operation):
         return where_values(direction, bound, number, otherwise)
 
     def where_values(direction, bound, number, otherwise):
-        chosen = _splat(result_type, ir.IntegerAttr.get(target, number))
+        # The attribute takes the bits as a signed number.
+        bits_of = number - 2**64 if number >= 2**63 else number
+        chosen = _splat(result_type, ir.IntegerAttr.get(target, bits_of))
         condition = stablehlo.CompareOp(
             operand, bound, stablehlo.ComparisonDirectionAttr.get(direction)
         ).result
@@ -218,6 +238,15 @@ def _reduce(operation):
     return [_filled(operation, k, count + k) for k in range(count)]
 
 
+def _random_bits(operation):
+    """No bits leave the generator's state as it is."""
+    result_type = ir.RankedTensorType(operation.results[1].type)
+    if 0 not in result_type.shape:
+        return None
+    empty = ir.Operation.create("tensor.empty", results=[result_type]).results[0]
+    return [operation.operands[0], empty]
+
+
 def _barrier(operation):
     """Orders nothing that values do not: dropped."""
     return list(operation.operands)
@@ -250,6 +279,7 @@ _REWRITES = {
     stablehlo.MulOp.OPERATION_NAME: _multiply,
     stablehlo.PadOp.OPERATION_NAME: _pad,
     stablehlo.ReduceOp.OPERATION_NAME: _reduce,
+    stablehlo.RngBitGeneratorOp.OPERATION_NAME: _random_bits,
     stablehlo.SelectAndScatterOp.OPERATION_NAME: _select_and_scatter,
     stablehlo.SliceOp.OPERATION_NAME: _slice,
     stablehlo.WhileOp.OPERATION_NAME: _while,

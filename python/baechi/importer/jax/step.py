@@ -297,12 +297,21 @@ def _unconverted(module: ir.Module) -> list[Unsupported]:
         if not ours and not is_left(operation.parent):
             call = operation.name == "stablehlo.custom_call"
             name = f"{operation.name} @{exported.target(operation)}" if call else operation.name
-            left.append(_located(operation, name))
+            left.append(_located(operation, name, _reason(operation)))
 
     walk(ir, module, visit)
     return left
 
 
-def _located(operation, name: str) -> Unsupported:
+def _reason(operation) -> str:
+    """Products with other sums than their own (stablehlo.py) are left."""
+    product = operation.name == "stablehlo.dot_general"
+    if not product or "algorithm" not in attribute_names(operation):
+        return ""
+    sums = stablehlo_dialect.DotAlgorithm(operation.attributes["algorithm"]).accumulation_type
+    return f"its precision asks for sums in {sums}: leave `precision` out"
+
+
+def _located(operation, name: str, reason: str = "") -> Unsupported:
     where = operation.location
-    return Unsupported(name, locations.name_of(where), locations.source_of(where))
+    return Unsupported(name, locations.name_of(where), locations.source_of(where), reason)

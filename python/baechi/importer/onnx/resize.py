@@ -41,6 +41,8 @@ def _resize(node: onnx.NodeProto, build: Builder) -> None:
     if given(node, 1) and roi is None and _crops(options):
         build.refuse("its roi is no constant: give it as an initializer")
     lines = _lines(options, shape, factors, sizes, roi)
+    for line in lines.values():
+        _check(options, line, build)
     if _plain(options, mode, len(shape), lines):
         if not given(node, 1) and "extrapolation_value" not in options:
             return build.keep()
@@ -54,14 +56,6 @@ def _resize(node: onnx.NodeProto, build: Builder) -> None:
         x = build.add("Cast", x, to=onnx.TensorProto.FLOAT)
         build.dtype = np.dtype(np.float32)
     for axis, line in lines.items():
-        if line.result < 1:
-            build.refuse("its result is empty, and a tensor without elements is not supported")
-        whole = math.isclose(line.scale * line.size, line.result, rel_tol=1e-6)
-        if not whole and (_crops(options) or options.get(_COORDINATES) == b"align_corners"):
-            build.refuse(
-                f"from {line.size} to {line.scale * line.size:.4g} elements, of which runtimes "
-                "have different ideas where corners are aligned: give its sizes"
-            )
         places = _places(options, line)
         outside = np.zeros(line.result, bool)
         if _crops(options):
@@ -76,6 +70,17 @@ def _resize(node: onnx.NodeProto, build: Builder) -> None:
     if half and mode != "nearest":
         x = build.add("Cast", x, to=onnx.TensorProto.FLOAT16)
     build.add("Identity", x, output=node.output[0])
+
+
+def _check(options: dict[str, Any], line: _Line, build: Builder) -> None:
+    if line.result < 1:
+        build.refuse("its result is empty, and a tensor without elements is not supported")
+    whole = math.isclose(line.scale * line.size, line.result, rel_tol=1e-6)
+    if not whole and (_crops(options) or options.get(_COORDINATES) == b"align_corners"):
+        build.refuse(
+            f"from {line.size} to {line.scale * line.size:.4g} elements, of which runtimes "
+            "have different ideas where corners are aligned: give its sizes"
+        )
 
 
 def _crops(options: dict[str, Any]) -> bool:

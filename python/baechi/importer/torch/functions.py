@@ -57,6 +57,19 @@ class _Largest(torch.autograd.Function):
         return gradient.unsqueeze(-1) * x.sign() * hit
 
 
+class _Beside(torch.autograd.Function):
+    """A result whose gradient by another tensor is zero, where autograd would know of none."""
+
+    @staticmethod
+    def forward(ctx, found, other):
+        ctx.save_for_backward(other)
+        return found.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, torch.zeros_like(ctx.saved_tensors[0])
+
+
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """A negative variance, an error in PyTorch, makes the loss no number."""
     if not isinstance(var, torch.Tensor):
@@ -140,7 +153,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if input.dim() != 4 or mode not in modes or padding_mode not in paddings:
         return NotImplemented
     numbers = modes.index(mode), paddings.index(padding_mode)
-    return _grid_sampler_2d(input, grid, *numbers, bool(align_corners))
+    found = _grid_sampler_2d(input, grid, *numbers, bool(align_corners))
+    return _Beside.apply(found, grid) if mode == "nearest" else found
 
 
 def ctc_loss(

@@ -1,7 +1,8 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products of narrow integers, which wrap as PyTorch's, their extremes, and bits with a number."""
+"""Products of narrow integers, which wrap as PyTorch's, their extremes, bits with a number, and
+powers of integers to integers."""
 
 from __future__ import annotations
 
@@ -35,6 +36,31 @@ def _extreme(operator):
     return found
 
 
+def power(x, exponent):
+    """By products, which wrap; to a negative exponent what is left of a fraction."""
+    kind = torch.result_type(x, exponent)
+    if kind.is_floating_point or kind.is_complex or kind == torch.bool:
+        return NotImplemented
+    bits, exponent = torch.iinfo(kind).bits, exponent.to(kind)
+    number = not isinstance(x, torch.Tensor)
+    if number and x == 1:
+        return torch.ones_like(exponent)
+    one, zero = torch.ones((), dtype=kind), torch.zeros((), dtype=kind)
+    base = torch.full((), x, dtype=kind) if number else x.to(kind)
+    square, found = base, one
+    # Powers of odd numbers repeat after 2^(bits - 2), those of even ones are zero from `bits` on.
+    for place in range(bits.bit_length() - 1 if number and x % 2 == 0 else bits - 2):
+        bit = aten.__rshift__.Scalar(exponent, place) & 1
+        found = torch.where(bit != 0, found * square, found)
+        square = square * square
+    found = torch.where((exponent >= bits) & ((base & 1) == 0), zero, found)
+    if not kind.is_signed:
+        return found
+    sign = torch.where((exponent & 1) == 0, one, base)
+    fraction = torch.where((base == 1) | (base == -1), sign, zero)
+    return torch.where(exponent < 0, fraction, found)
+
+
 def _with_number(operator):
     def computed(x, number):
         kind = torch.result_type(x, number)
@@ -50,4 +76,6 @@ TABLE = {
     aten.max.default: _extreme(aten.max.default),
     aten.min.default: _extreme(aten.min.default),
     aten.mm.default: mm,
+    aten.pow.Scalar: power,
+    aten.pow.Tensor_Tensor: power,
 }

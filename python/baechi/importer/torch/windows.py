@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Gradients of pooling and padding in any number of dimensions.
 
-Those of averages are products with a matrix for each dimension, which says what a
-window takes of each element; those of maxima add up elements at their positions. And maxima
-of windows that are not all of one size.
+Those of averages are sums of the windows that an element is in, one dimension after another;
+those of maxima add up elements at their positions. And maxima of windows that are not all of
+one size.
 """
 
 from __future__ import annotations
@@ -24,20 +24,18 @@ def avg_pool_backward(
     """Every window's gradient, divided by what it counts, for all elements in it."""
     dims = len(kernel)
     divisor = torch.full((), float(divisor_override or 1), dtype=grad.dtype)
-    matrices = []
+    ranges = []
     for d in range(dims):
         size, windows = x.shape[d - dims], grad.shape[d - dims]
         first = torch.arange(windows) * stride[d] - padding[d]
         # The last window of `ceil_mode` may reach beyond the padding, which is not counted.
         last = torch.minimum(first + kernel[d], torch.full((), size + padding[d]))
         inside = first.clamp(min=0), last.clamp(max=size)
-        place = torch.arange(size)
-        taken = (place >= inside[0].unsqueeze(-1)) & (place < inside[1].unsqueeze(-1))
-        matrices.append(taken.to(grad.dtype))
+        ranges.append((*inside, -(kernel[d] // -stride[d])))
         if divisor_override is None:
             count = last - first if count_include_pad else inside[1] - inside[0]
             divisor = divisor * count.to(grad.dtype).reshape([-1] + [1] * (dims - 1 - d))
-    return _products(grad / divisor, matrices)
+    return _spread(grad / divisor, x.shape[-dims:], ranges)
 
 
 def avg_pool3d_backward(
@@ -59,23 +57,40 @@ def adaptive_avg_pool3d_backward(grad, x):
 
 
 def _adaptive_avg_pool_backward(grad, x, dims):
-    sizes = zip(x.shape[-dims:], grad.shape[-dims:], strict=True)
-    return _products(grad, [_shares(*pair, x.dtype) for pair in sizes])
+    sizes, ranges = x.shape[-dims:], []
+    for d, size in enumerate(sizes):
+        windows = grad.shape[d - dims]
+        window = torch.arange(windows)
+        first, last = window * size // windows, ((window + 1) * size + windows - 1) // windows
+        count = (last - first).to(grad.dtype).reshape([-1] + [1] * (dims - 1 - d))
+        grad = grad / count
+        ranges.append((first, last, max(_windows_at(size, windows))))
+    return _spread(grad, sizes, ranges)
 
 
-def _shares(size, windows, dtype):
-    """[windows, size]: what each window takes of each element."""
-    window, place = torch.arange(windows).reshape(-1, 1), torch.arange(size)
-    first, last = window * size // windows, ((window + 1) * size + windows - 1) // windows
-    kind = torch.promote_types(dtype, torch.float32)
-    return (((place >= first) & (place < last)).to(kind) / (last - first)).to(dtype)
+def _windows_at(size, windows) -> list[int]:
+    """How many windows have each element."""
+    found = [0] * size
+    for w in range(windows):
+        for place in range(w * size // windows, -((w + 1) * size // -windows)):
+            found[place] += 1
+    return found
 
 
-def _products(grad, matrices):
-    """Of the last dimensions, each with its matrix."""
-    for d, matrix in enumerate(matrices):
-        dim = d - len(matrices)
-        grad = (grad.movedim(dim, -1) @ matrix).movedim(-1, dim)
+def _spread(grad, sizes, ranges):
+    """What each element has of the windows in the last dimensions. A dimension's range is its
+    windows' first elements, where they end, and of how many windows an element is at most.
+    They are chosen, not multiplied by zero and one: of an infinite gradient that were NaN."""
+    lead = grad.dim() - len(sizes)
+    for d, (size, (first, last, most)) in enumerate(zip(sizes, ranges, strict=True)):
+        dim = lead + d
+        place = torch.arange(size).unsqueeze(-1)
+        window = (last <= place).sum(-1, keepdim=True) + torch.arange(most)
+        held = window.clamp(max=len(first) - 1)
+        taken = (window == held) & (first[held] <= place) & (place < last[held])
+        grad = grad.index_select(dim, held.reshape(-1)).unflatten(dim, held.shape)
+        taken = taken.reshape([size, most] + [1] * (len(sizes) - 1 - d))
+        grad = torch.where(taken, grad, torch.zeros((), dtype=grad.dtype)).sum(dim + 1)
     return grad
 
 
