@@ -88,7 +88,7 @@ public:
     phase("ways");
     proposeAll();
     phase("placing pieces");
-    placeBest();
+    placeBest(/*searchesOne=*/isBrief);
     if (isBrief && !(plan.result.placement &&
                      plan.result.placement->makespanNs <= wholeBound))
       completeWhole();
@@ -319,8 +319,28 @@ private:
     }
   }
 
-  /// The whole budget for those that were best without it.
-  void placeBest() {
+  /// Those that are best as the placers have them first.
+  void sortByPlacers(std::vector<std::pair<int64_t, Ways>> &found) {
+    for (auto &[ns, ways] : found) {
+      std::optional<Expanded> expanded = expandTo(ways);
+      ns = never;
+      if (!expanded || isCancelled())
+        continue;
+      PlaceOptions brief = withLanes(ways);
+      brief.budget = Budget::ofEvaluations(1);
+      PlaceResult result = place(expanded->problem, brief);
+      ++plan.placed;
+      if (result.placement)
+        ns = objectiveNs(result, options.objective);
+    }
+    std::stable_sort(
+        found.begin(), found.end(),
+        [](const auto &a, const auto &b) { return a.first < b.first; });
+  }
+
+  /// The whole budget for those that were best without it; of a large graph for
+  /// the one that the placers place best, as the search takes seconds.
+  void placeBest(bool searchesOne) {
     auto found = ranking();
     if (found.empty() && !plan.result.placement) {
       // Without a search nothing fits; with one it may.
@@ -339,9 +359,12 @@ private:
       found.erase(std::remove_if(found.begin() + finalists, found.end(), isOut),
                   found.end());
     }
+    if (searchesOne && found.size() > 1)
+      sortByPlacers(found);
     std::optional<int64_t> best = plan.wholeNs;
+    bool isPlaced = false;
     for (const auto &[ns, ways] : found) {
-      if (isCancelled())
+      if (isCancelled() || (searchesOne && isPlaced))
         break;
       std::optional<Expanded> expanded = expandTo(ways);
       if (!expanded)
@@ -350,6 +373,7 @@ private:
       ++plan.placed;
       if (!result.placement)
         continue;
+      isPlaced = true;
       int64_t reached = objectiveNs(result, options.objective);
       if (best && reached >= *best)
         continue;
