@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ import needs  # noqa: E402
 from baechi import init, models  # noqa: E402
 from baechi.compiling import tools  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
+from baechi.steps.program import Program  # noqa: E402
 from baechi.steps.resident import ResidentArray  # noqa: E402
 from jax_support import assert_close, jit, starting_values, train  # noqa: E402
 
@@ -416,3 +418,17 @@ def test_wrong_options_are_refused(call, error, expected):
     with pytest.raises(error) as refused:
         call()
     assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "step, said",
+    [
+        (1720, "1.72 us; the placement's makespan 2.38 us, lower bound 2.37 us"),
+        (2400, "2.40 us, lower bound 2.37 us"),
+    ],
+)
+def test_a_bound_above_the_step_is_of_the_placers_makespan(step, said):
+    """Which counts copies at their full price, where the devices may lend."""
+    predicted = {"step_ns": step, "makespan_ns": 2380, "lower_bound_ns": 2370}
+    library = SimpleNamespace(program={"predicted": predicted})
+    assert Program._predicted(SimpleNamespace(library=library)) == said

@@ -281,10 +281,14 @@ class Program:
     def _predicted(self) -> str:
         predicted = self.library.program["predicted"]
         # A program that the runtime's rules were not applied to has the placers' alone.
-        text = time_text(predicted.get("step_ns", predicted["makespan_ns"]))
+        makespan, bound = predicted["makespan_ns"], predicted["lower_bound_ns"]
+        step = predicted.get("step_ns", makespan)
+        text = time_text(step)
         if predicted.get("objective") == "period":  # of which the bound is
             return text
-        return f"{text}, lower bound {time_text(predicted['lower_bound_ns'])}"
+        if step < bound:  # It is of what the placers count, copies at full price.
+            text += f"; the placement's makespan {time_text(makespan)}"
+        return f"{text}, lower bound {time_text(bound)}"
 
     def memory(self) -> Memory:
         return memory.of_program(self.library.program)
