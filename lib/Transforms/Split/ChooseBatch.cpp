@@ -148,20 +148,6 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
   return std::nullopt;
 }
 
-/// The batch, whether it divides or not.
-static std::optional<Cut> findBatch(func::FuncOp step, const Estimate &estimate,
-                                    PlanOptions options) {
-  options.even = false;
-  options.pieces = 2; // It may be smaller than asked for.
-  return chooseBatch(SplitPlan(), step, estimate, options, /*leastNs=*/0);
-}
-
-bool split::batchDivides(func::FuncOp step, const Estimate &estimate,
-                         const PlanOptions &options) {
-  std::optional<Cut> batch = findBatch(step, estimate, options);
-  return !batch || batch->extent() % options.pieces == 0;
-}
-
 /// Most often where nothing can be cut: an example of the batch is a step of a
 /// loop.
 static void noteLoop(InFlightDiagnostic &diag, func::FuncOp step) {
@@ -206,9 +192,12 @@ static void noteSingle(InFlightDiagnostic &diag, func::FuncOp step,
 }
 
 LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
-                                    const PlanOptions &options) {
+                                    PlanOptions options) {
   int64_t pieces = options.pieces;
-  std::optional<Cut> uneven = findBatch(step, estimate, options);
+  options.even = false;
+  options.pieces = 2; // It may be smaller than asked for.
+  std::optional<Cut> uneven =
+      chooseBatch(SplitPlan(), step, estimate, options, /*leastNs=*/0);
   if (!uneven || uneven->extent() % pieces == 0) {
     InFlightDiagnostic diag =
         step.emitError("the step has no batch to cut in ")

@@ -27,14 +27,10 @@ std::optional<Cut> chooseBatch(const SplitPlan &plan, mlir::func::FuncOp step,
 /// and is no batch that has a state.
 bool isOfState(mlir::func::FuncOp step, const Cut &cut);
 
-/// Whether the batch, as far as it is known, divides into equal pieces.
-bool batchDivides(mlir::func::FuncOp step, const Estimate &estimate,
-                  const PlanOptions &options);
-
 /// Why there are no replicas: what is cut best does not divide, or nothing is.
 llvm::LogicalResult refuseReplicas(mlir::func::FuncOp step,
                                    const Estimate &estimate,
-                                   const PlanOptions &options);
+                                   PlanOptions options);
 
 } // namespace baechi::split
 

@@ -115,9 +115,9 @@ static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
                         "them";
     auto result = cast<OpResult>(value);
     int64_t unit = unitOf(wish.getSizes());
-    std::string why, whyByUnits;
+    std::string why, ignored;
     if (!cutAlongResult(result, {dim}, extent, why) &&
-        !cutAlongResult(result, {dim, 1, unit}, extent / unit, whyByUnits))
+        !cutAlongResult(result, {dim, 1, unit}, extent / unit, ignored))
       return error() << "cannot be cut along dimension " << dim << ": " << why;
   }
   Cut cut = followWish(value, dim, wish.getSizes(), options, plan);
@@ -233,9 +233,6 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
     return plan;
   }
   Estimate estimate(step, options);
-  if (options.batch && options.even && plan.cuts.empty() &&
-      !batchDivides(step, estimate, options))
-    return refuseReplicas(step, estimate, options);
   if (options.batch)
     while (std::optional<Cut> next = chooseBatch(plan, step, estimate, options,
                                                  estimate.leastGainNs()))
