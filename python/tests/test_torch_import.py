@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the PyTorch importer makes of steps: names, loops for look-ups, errors."""
 
+import os
 import re
+import threading
 
 import pytest
 
@@ -221,6 +223,33 @@ def test_the_process_of_the_passes_may_be_there_before():
     ended.kill()
     ended.wait()
     assert not passes.lower([UNCHANGED])[0].problems
+
+
+def test_a_fork_that_lives_on_does_not_keep_the_process_from_its_end():
+    """It has the other end of the process's input, too."""
+    passes.prepare()
+    process, _ = passes._waiting
+    reads, writes = os.pipe()
+    fork = os.fork()
+    if fork == 0:
+        os.close(writes)
+        os.read(reads, 1)  # until the test has ended
+        os._exit(0)
+    waits_no_longer = threading.Timer(60, process.kill)
+    waits_no_longer.start()
+    try:
+        assert not passes.lower([UNCHANGED])[0].problems
+        assert process.returncode == 0
+    finally:
+        waits_no_longer.cancel()
+        os.close(writes), os.close(reads)
+        os.waitpid(fork, 0)
+
+
+def test_a_graph_that_computes_nothing_leaves_no_process():
+    x = torch.randn(3, requires_grad=True)
+    kept = torch.compile(lambda x: (x.detach(), x), backend="baechi")(x)
+    assert all((each == x).all() for each in kept) and passes._waiting is None
 
 
 def test_a_trace_that_fails_leaves_no_process(monkeypatch):

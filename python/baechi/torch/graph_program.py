@@ -18,7 +18,7 @@ from baechi.checking.compare import Suspect
 from baechi.checking.options import CheckOptions
 from baechi.common import progress
 from baechi.importer.common.module import Argument
-from baechi.importer.torch import linalg
+from baechi.importer.torch import linalg, passes
 from baechi.importer.torch.names import BACKWARD, Origin, Recorder, name_of
 from baechi.importer.torch.trace import Trace, trace
 from baechi.steps.program import CompileOptions, Program
@@ -93,6 +93,8 @@ class GraphProgram(CompiledOfTorch[Program]):
         self._flags = self._traced.flags
         found += self._flags
         self._computed = {node: i for i, node in enumerate(dict.fromkeys(found))}
+        if not self._computed:
+            passes.drop()
         self._stamps: dict[int, Stamp] = {}
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:

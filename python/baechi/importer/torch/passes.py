@@ -6,8 +6,9 @@
 On some operations that it does not know torch-mlir ends its process instead of
 reporting an error, and that must not be the user's. The process reads a JSON
 object a line from its standard input, `{"module": text, "pipelines": [...]}`,
-and answers each with a line, `{"text": ..., "problems": [...]}`. It may be started
-before there is anything to lower: it needs a while to begin.
+and answers each with a line, `{"text": ..., "problems": [...]}`; it ends at an empty
+line, as a fork of the user's may keep its input open. It may be started before there
+is anything to lower: it needs a while to begin.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def lower(modules: Sequence[str], pipelines: Sequence[str] = FROM_TORCH) -> list
         lines = [json.dumps({"module": text, "pipelines": list(pipelines)}) for text in waiting]
         with _taken() or _started() as process:
             try:
-                answers, told = process.communicate("\n".join(lines) + "\n")
+                answers, told = process.communicate("\n".join(lines) + "\n\n")
             except BaseException:
                 process.kill()
                 raise
@@ -133,6 +134,8 @@ def serve(requests, answers) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit if most < 0 else min(limit, most), most))
     _load()
     for line in requests:
+        if not line.strip():
+            break
         request = json.loads(line)
         answer = _run(request["module"], request["pipelines"])
         print(json.dumps(dataclasses.asdict(answer)), file=answers, flush=True)
