@@ -28,6 +28,9 @@ using namespace baechi::placement::study;
 static constexpr int limitsTried = 24;
 /// And some closer to the floor, each half as far from it as the one before.
 static constexpr int limitsClose = 3;
+/// Operators of a graph whose orders are all searched: at the memory itself, as
+/// more memory has all plans of less, and each limit would take a second.
+static constexpr size_t fewOperators = 24;
 
 namespace {
 
@@ -108,6 +111,10 @@ void Fitter::fitOne() {
     offer(means.inOrder(memory), "order");
     return;
   }
+  if (given.graph.ops.size() <= fewOperators)
+    tryWithin(memory);
+  if (found.way.fits)
+    return;
   std::vector<int64_t> all = limits();
   // Nothing is shorter than each operator once, one after the other.
   for (size_t k = 0; k < all.size() && !isBest(); ++k) {

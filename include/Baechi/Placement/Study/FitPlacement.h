@@ -30,10 +30,10 @@ struct FitPlan {
 };
 
 /// The shortest step that is found of \p problem, which does not fit as it is:
-/// on one device by all means of fitSweep(), on several by what runs again,
-/// placed by \p options. On one device less memory never gives a shorter step
-/// than more, as far as either has one of the usual limits' plans: these are
-/// the same for all memories.
+/// on one device by the means of fitSweep(), at limits that are the same for
+/// all memories, so that less memory gives no shorter step than more, and which
+/// may miss what fitSweep() finds at the memory itself; of up to 24 operators
+/// at that. On several devices by what runs again, placed by \p options.
 FitPlan fitPlacement(const Problem &problem, const PlaceOptions &options,
                      const std::vector<int32_t> &sums = {});
 
