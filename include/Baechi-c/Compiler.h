@@ -51,9 +51,9 @@ typedef enum { BaechiCompiled, BaechiFailed, BaechiStopped } BaechiCompileEnd;
    NAME.h beside it. `options` are `numOptions` of baechi-run's that are for
    compiling (docs/tools.md), each as NAME=VALUE: "machine=host:2"; "pin" may be
    there often. One more is "first-values=[{kind = ...}, ...]", the
-   `baechi.init` of each argument of
-    @step (docs/import.md), for models that do not say them. After a failure the
-    last message of severity BaechiError says why. */
+   `baechi.init` of each argument of @step (docs/import.md), for models that do
+   not say them. After a failure the last message of severity BaechiError says
+   why. */
 BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
                                    const char *name, const char *const *options,
                                    size_t numOptions, const char *file,

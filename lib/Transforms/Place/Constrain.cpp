@@ -167,13 +167,19 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
   }
 
   /// What an operator writes to, and constants, are cut as their readers are;
-  /// so are the paddings of windows, which have their names.
+  /// so are the paddings of windows and the zeros between elements, which have
+  /// their names.
   static bool followsReaders(Operation *op, int64_t dim, bool isAlone) {
     if (isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
       return true;
-    auto pad = dyn_cast<tensor::PadOp>(op);
-    return pad && !isAlone && dim < pad.getType().getRank() &&
-           (pad.getStaticLow()[dim] != 0 || pad.getStaticHigh()[dim] != 0);
+    if (isAlone)
+      return false;
+    if (auto pad = dyn_cast<tensor::PadOp>(op))
+      return dim < pad.getType().getRank() &&
+             (pad.getStaticLow()[dim] != 0 || pad.getStaticHigh()[dim] != 0);
+    auto spread = dyn_cast<tensor::InsertSliceOp>(op);
+    return spread && dim < spread.getType().getRank() &&
+           spread.getStaticStrides()[dim] != 1;
   }
 
   LogicalResult split(int32_t id, int64_t dim, int64_t pieces, StringRef rule) {
