@@ -50,7 +50,7 @@ def miscompiled(monkeypatch):
 
         def wrong(*args, **kwargs):
             imported = right(*args, **kwargs)
-            return dataclasses.replace(imported, text=imported.text.replace(old, new))
+            return dataclasses.replace(imported, module=imported.text.replace(old, new))
 
         monkeypatch.setattr(jitted, "import_step", wrong)
 
