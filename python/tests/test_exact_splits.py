@@ -151,7 +151,8 @@ def attention(w, x):
 
 
 def test_columns_that_are_heads_are_followed_through_reshapes():
-    arguments = {**{name: drawn(40, 128) for name in "qkv"}, "o": drawn(128, 40)}, drawn(9, 40)
+    w = {**{name: drawn(40, 128) for name in "qkv"}, "o": drawn(128, 40)}
+    arguments = jax.tree.map(lambda x: x / 8, w), drawn(9, 40)
     whole = baechi.jit(attention, machine="host:1", splits="exact", **QUICK)(*arguments)
     wish = {f"w/{name}": (1, 2) for name in "qkv"}
     cut = baechi.jit(attention, machine="host:2", splits="exact", split=wish, **QUICK)
@@ -159,4 +160,4 @@ def test_columns_that_are_heads_are_followed_through_reshapes():
     # The whole of it but for what adds up all heads: one class.
     assert "2 pieces of 64" in cut.report()
     assert "reshapes the dimension" not in cut.report()
-    np.testing.assert_allclose(whole, jax.jit(attention)(*arguments), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(whole, jax.jit(attention)(*arguments), rtol=1e-4, atol=1e-5)
