@@ -5,7 +5,6 @@
 NumPy, nanosecond by nanosecond and byte by byte."""
 
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -13,14 +12,14 @@ import subprocess
 import numpy as np
 import pytest
 
+import needs
+from baechi.compiling import tools
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = pathlib.Path(os.environ.get("BAECHI_TOOLS", ROOT / "build/release/bin"))
 MODEL = ROOT / "test/fixtures/transformer_tiny.mlir"
 LIMIT = 36 * 1024
 
-pytestmark = pytest.mark.skipif(
-    not (TOOLS / "baechi-run").exists(), reason=f"no baechi-run in {TOOLS}"
-)
+pytestmark = needs.tool("baechi-run")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pool-report")
     done = subprocess.run(
         [
-            TOOLS / "baechi-run",
+            tools.find("baechi-run"),
             MODEL,
             f"--machine=host:1@{LIMIT}B+pool:1MiB",
             "--costs=roofline",

@@ -19,7 +19,6 @@ namespace baechi::placement::recompute {
 namespace small {
 
 using Set = uint32_t;
-constexpr int32_t mostMembers = 24;
 constexpr int8_t none = -1;
 
 inline Set bit(int32_t member) { return Set(1) << member; }

@@ -19,7 +19,6 @@ using namespace baechi::placement::recompute;
 namespace {
 
 using Set = uint32_t;
-constexpr int32_t mostMembers = 24;
 constexpr size_t mostStates = 300'000;
 
 Set bit(int32_t member) { return Set(1) << member; }
@@ -200,6 +199,13 @@ private:
 };
 
 } // namespace
+
+bool baechi::placement::areAllSearched(const Graph &graph) {
+  size_t tensors = 0;
+  for (const Operator &op : graph.ops)
+    tensors += op.outputs.size();
+  return std::max(graph.ops.size(), tensors) <= size_t(mostMembers);
+}
 
 std::optional<RepeatedOrder>
 baechi::placement::recompute::bestOfSmall(const RepeatGraph &graph,

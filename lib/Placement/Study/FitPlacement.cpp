@@ -28,9 +28,6 @@ using namespace baechi::placement::study;
 static constexpr int limitsTried = 24;
 /// And some closer to the floor, each half as far from it as the one before.
 static constexpr int limitsClose = 3;
-/// Operators of a graph whose orders are all searched: at the memory itself, as
-/// more memory has all plans of less, and each limit would take a second.
-static constexpr size_t fewOperators = 24;
 
 namespace {
 
@@ -111,7 +108,9 @@ void Fitter::fitOne() {
     offer(means.inOrder(memory), "order");
     return;
   }
-  if (given.graph.ops.size() <= fewOperators)
+  // Where all orders are searched, more memory has all plans of less, and each
+  // further limit would take a second.
+  if (areAllSearched(given.graph))
     tryWithin(memory);
   if (found.way.fits)
     return;

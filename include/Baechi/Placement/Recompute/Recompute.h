@@ -76,6 +76,11 @@ struct LeanestOrder {
 LeanestOrder leanestOf(const Graph &graph,
                        std::span<const RepeatedOrder> orders);
 
+/// So many operators, and tensors, has a graph at most of which all orders are
+/// searched.
+inline constexpr int32_t mostMembers = 24;
+bool areAllSearched(const Graph &graph);
+
 class ChainRewrites;
 
 /// The order with the least time of repeated runs that was found within

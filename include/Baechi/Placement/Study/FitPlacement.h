@@ -33,7 +33,8 @@ struct FitPlan {
 /// on one device by the means of fitSweep(), at limits that are the same for
 /// all memories, so that less memory gives no shorter step than more, and which
 /// may miss what fitSweep() finds at the memory itself; of up to 24 operators
-/// at that. On several devices by what runs again, placed by \p options.
+/// and tensors at that. On several devices by what runs again, placed by \p
+/// options.
 FitPlan fitPlacement(const Problem &problem, const PlaceOptions &options,
                      const std::vector<int32_t> &sums = {});
 
