@@ -4,7 +4,7 @@
 // RUN: baechi-opt %s --baechi-split="pieces=2 reductions=true stored=true" --remarks-filter=baechi-split 2>&1 | FileCheck %s
 // RUN: baechi-opt %s --baechi-split="pieces=2 reductions=true stored=true largest-first=true" --remarks-filter=baechi-split 2>&1 | FileCheck %s --check-prefix=LARGEST
 
-// CHECK: [Passed] split | {{.*}} Operations=3, PartialResults=1, Pieces=512+512
+// CHECK: [Passed] split | {{.*}} CopiedUs={{[1-9][0-9]*}}, Operations=3, PartialResults=1, Pieces=512+512, Reason="it loses the least of what its pieces save", SavedUs={{[1-9][0-9]*}}, SentUs=0
 // CHECK: [Passed] split | {{.*}} Operations=3, PartialResults=1, Pieces=512+512
 // CHECK: [Passed] split | {{.*}} Operations=1, PartialResults=0, Pieces=64+64
 // CHECK: [Passed] stored-in-pieces | {{.*}} Arguments=4, Bytes=16777216, Results=0
@@ -20,7 +20,7 @@
 // CHECK: attrs = {baechi.partials}
 // CHECK: } -> tensor<128x1024xf32>
 
-// LARGEST: [Passed] split | {{.*}} Operations=7, PartialResults=0, Pieces=64+64
+// LARGEST: [Passed] split | {{.*}} Operations=7, PartialResults=0, Pieces=64+64, Reason="it saves the most of what is left"
 // LARGEST-NOT: [Passed] split
 // LARGEST: module
 // LARGEST-COUNT-8: linalg.matmul ins({{.*}} : tensor<64x1024xf32>, tensor<1024x1024xf32>)

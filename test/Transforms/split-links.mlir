@@ -18,7 +18,7 @@ module attributes {baechi.machine = #lent} {
 // -----
 
 // Over a link the small operand is sent and the large one is in pieces.
-// CHECK: [Passed] split | {{.*}}Function=sent {{.*}}Pieces=2048+2048
+// CHECK: [Passed] split | {{.*}}Function=sent {{.*}}Pieces=2048+2048, {{.*}}SentUs={{[1-9][0-9]*}}
 #sent = #baechi.machine<devices = [<"a", kind = "host", memory = 1000000000>, <"b", kind = "host", memory = 1000000000>], link_default = <"" -> "", latency_ns = 100, bytes_per_us = 1000>, link_model = sequential>
 module attributes {baechi.machine = #sent} {
   func.func @sent(%x: tensor<256x256xf32>, %w: tensor<256x4096xf32>) -> tensor<256x4096xf32> {

@@ -4,7 +4,7 @@
 // RUN: baechi-opt %s --split-input-file --baechi-split --remarks-filter=baechi-split 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // A constant and a scalar that two layers share, each spread over a tensor.
-// REMARK: [Passed] split | {{.*}} Function=layers | Operations=2,
+// REMARK: [Passed] split | {{.*}} Function=layers | CopiedUs={{[0-9]+}}, Operations=2,
 // REMARK-NOT: Function=layers
 // CHECK-LABEL: func.func @layers(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x6xf32>, %[[Y:[a-z0-9]+]]: tensor<4x6xf32>, %[[RATE:.*]]: tensor<f32>)
@@ -36,7 +36,7 @@ func.func @layers(%x: tensor<4x6xf32> {baechi.split = #baechi.split<dim = 0, siz
 // -----
 
 // Positions are no scalars, nor are elements of a tensor: they do tie.
-// REMARK: [Passed] split | {{.*}} Function=positions | Operations=4,
+// REMARK: [Passed] split | {{.*}} Function=positions | CopiedUs={{[0-9]+}}, Operations=4,
 // CHECK-LABEL: func.func @positions(
 // CHECK-COUNT-4: arith.addf {{.*}} : tensor<2xf32>
 func.func @positions(%x: tensor<4xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

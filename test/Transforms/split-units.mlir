@@ -14,7 +14,7 @@
 // CHECK: %[[A:.*]] = tensor.insert_slice %{{.*}} into %{{.*}}[0, 0] [5, 8] [1, 1]
 // CHECK: %[[B:.*]] = tensor.insert_slice %{{.*}} into %[[A]][0, 8] [5, 4] [1, 1]
 // CHECK: return %[[B]]
-// REMARK: Function=heads | Operations=6, PartialResults=0, Pieces=8+4
+// REMARK: Function=heads | CopiedUs={{[0-9]+}}, Operations=6, PartialResults=0, Pieces=8+4
 // REMARK-NOT: parts that are no pieces
 func.func @heads(%x: tensor<5x6xf32>, %w: tensor<6x12xf32> {baechi.split = #baechi.split<dim = 1, sizes = [8, 4]>}) -> tensor<5x12xf32> {
   %zero = arith.constant 0.0 : f32

@@ -15,7 +15,7 @@
 // CHECK: %[[A:.*]] = tensor.insert_slice %[[R0]] into %{{.*}}[0, 0] [3, 6] [1, 1]
 // CHECK: %[[B:.*]] = tensor.insert_slice %[[R1]] into %[[A]][3, 0] [2, 6] [1, 1]
 // CHECK: return %[[B]]
-// REMARK: [Passed] split | Category:baechi-split | Function=rows | Operations=4, PartialResults=0, Pieces=3+2
+// REMARK: [Passed] split | Category:baechi-split | Function=rows | CopiedUs={{[0-9]+}}, Operations=4, PartialResults=0, Pieces=3+2
 func.func @rows(%x: tensor<5x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [3, 2]>}, %w: tensor<8x6xf32>) -> tensor<5x6xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<5x6xf32>

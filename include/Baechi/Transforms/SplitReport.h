@@ -23,6 +23,10 @@ struct SplitReport {
     int64_t operations = 0;
     int64_t reductions = 0; ///< of them those that make partial results
     int64_t meetings = 0;   ///< where pieces that follow each other wait
+    std::string why;
+    /// Estimated for it alone, by the default roofline, as if its pieces ran at
+    /// once: what they save, and what is copied, summed up and sent for them.
+    int64_t savedNs = 0, copiedNs = 0, sentNs = 0;
   };
   std::vector<Class> classes;
   /// Which operations are in which pieces: that of equal cuts of one step is

@@ -45,6 +45,18 @@ static std::string describeClass(const SplitReport::Class &cut) {
   return text;
 }
 
+/// What the class is for, by the estimate that proposed it.
+static std::string describeWorth(const SplitReport::Class &cut) {
+  std::string text =
+      "  " + cut.why + ": estimated to save " + millisecondsText(cut.savedNs);
+  if (cut.copiedNs > 0)
+    text += ", less " + millisecondsText(cut.copiedNs) + " of copies and sums";
+  if (cut.sentNs > 0)
+    text += (cut.copiedNs > 0 ? " and " : ", less ") +
+            millisecondsText(cut.sentNs) + " of messages";
+  return text;
+}
+
 /// What is stored in pieces.
 static std::string describeStorage(const SplitReport &report) {
   std::string text;
@@ -105,8 +117,10 @@ std::vector<std::string> PieceReport::lines() const {
       counted(cut.classes.size(), "class", "classes") + " of dimensions" +
       (cut.isChained ? ", pieces follow each other" : ""));
   for (const SplitReport::Class &each :
-       llvm::ArrayRef(cut.classes).take_front(kShown))
+       llvm::ArrayRef(cut.classes).take_front(kShown)) {
     lines.push_back(describeClass(each));
+    lines.push_back(describeWorth(each));
+  }
   if (cut.classes.size() > kShown)
     lines.push_back("and " + std::to_string(cut.classes.size() - kShown) +
                     " more");
@@ -133,7 +147,11 @@ json::Object PieceReport::toJson() const {
                                    {"sizes", json::Array(each.sizes)},
                                    {"operations", each.operations},
                                    {"partial_results", each.reductions},
-                                   {"meetings", each.meetings}});
+                                   {"meetings", each.meetings},
+                                   {"why", each.why},
+                                   {"estimated_saved_ns", each.savedNs},
+                                   {"estimated_copied_ns", each.copiedNs},
+                                   {"estimated_sent_ns", each.sentNs}});
   for (const auto &[count, why] : reasonsOf(cut.whole))
     whole.push_back(json::Object{{"why", why}, {"operations", count}});
   json::Array storedWhole;

@@ -13,6 +13,9 @@
 
 namespace baechi::split {
 
+/// Why the batch is cut, where it was asked for.
+inline constexpr llvm::StringLiteral kIsTheBatch = "it is the batch";
+
 /// Of the classes through arguments that do not come back as results the one
 /// that the most work is along: the batch. Then others of its extent that save
 /// \p leastNs. Replicas are asked for whether they save time or not. Where

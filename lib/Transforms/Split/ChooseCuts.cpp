@@ -22,7 +22,8 @@ static constexpr unsigned kMostCuts = 512;
 /// other input of a step is not taken for it.
 static constexpr double kLeastOfBatch = 0.5;
 
-void split::commit(SplitPlan &plan, Cut cut) {
+void split::commit(SplitPlan &plan, Cut cut, StringLiteral why) {
+  cut.why = why;
   for (const auto &[op, how] : cut.operations)
     plan.cutOf[op] = plan.cuts.size();
   plan.cuts.push_back(std::move(cut));
@@ -93,20 +94,22 @@ static std::optional<Cut> chooseLargest(const SplitPlan &plan,
   return best;
 }
 
-/// The first class of micro-batches that was found, \p largest, or the batch:
-/// features of a layer may save more, but are no part of what a step is given.
-static Cut preferBatch(Cut largest, const SplitPlan &plan, func::FuncOp step,
-                       const Estimate &estimate, const PlanOptions &options) {
+/// The batch, where it is to be cut in micro-batches instead of the first class
+/// that was found, \p largest: features of a layer may save more, but are no
+/// part of what a step is given.
+static std::optional<Cut>
+preferredBatch(const Cut &largest, const SplitPlan &plan, func::FuncOp step,
+               const Estimate &estimate, const PlanOptions &options) {
   bool isFirst =
       llvm::all_of(plan.cuts, [](const Cut &cut) { return cut.isApart; });
   if (!isFirst || !isOfState(step, largest))
-    return largest;
+    return std::nullopt;
   std::optional<Cut> batch =
       chooseBatch(plan, step, estimate, options, /*leastNs=*/0);
-  return batch && estimate.savedNs(*batch) >=
-                      kLeastOfBatch * estimate.savedNs(largest)
-             ? std::move(*batch)
-             : std::move(largest);
+  if (batch && estimate.savedNs(*batch) <
+                   kLeastOfBatch * estimate.savedNs(largest))
+    return std::nullopt;
+  return batch;
 }
 
 void split::chooseCuts(SplitPlan &plan, func::FuncOp step,
@@ -117,9 +120,13 @@ void split::chooseCuts(SplitPlan &plan, func::FuncOp step,
     std::optional<Cut> best = chooseLargest(plan, estimate, options, saved);
     if (!best)
       break;
-    commit(plan, options.chained ? preferBatch(std::move(*best), plan, step,
-                                               estimate, options)
-                                 : std::move(*best));
+    std::optional<Cut> batch;
+    if (options.chained)
+      batch = preferredBatch(*best, plan, step, estimate, options);
+    if (batch)
+      commit(plan, std::move(*batch), kIsTheBatch);
+    else
+      commit(plan, std::move(*best), "it saves the most of what is left");
   }
   if (options.largestFirst || options.chained || !estimate.isMemoryShared())
     return;
@@ -142,7 +149,8 @@ void split::cutAll(SplitPlan &plan, func::FuncOp step,
         continue;
       commit(plan,
              followCut(seed.value, seed.position,
-                       evenPieces(seed.extent, options.pieces), options, plan));
+                       evenPieces(seed.extent, options.pieces), options, plan),
+             "all that can be cut is");
     }
   }
 }

@@ -13,8 +13,8 @@
 
 namespace baechi::split {
 
-/// Enters \p cut in \p plan.
-void commit(SplitPlan &plan, Cut cut);
+/// Enters \p cut in \p plan. \p why: a literal.
+void commit(SplitPlan &plan, Cut cut, llvm::StringLiteral why);
 
 /// Cuts the class that saves the most, and again of what is left, until none
 /// saves anything. Where devices share memory, and unless options.largestFirst,

@@ -95,6 +95,10 @@ SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
       return entry.second.kind == OperationCut::Kind::Reduction;
     });
     found.meetings = cut.meetings.size();
+    found.why = cut.why;
+    found.savedNs = std::llround(cut.worth.savedNs);
+    found.copiedNs = std::llround(cut.worth.copiedNs);
+    found.sentNs = std::llround(cut.worth.sentNs);
     report.isChained |= cut.chained;
     report.classes.push_back(std::move(found));
     for (const Whole &whole : cut.whole)

@@ -206,7 +206,7 @@ void Estimate::keepBetterWhole(Cut &cut) const {
   });
 }
 
-double Estimate::gainNs(const Cut &cut, const SplitPlan &plan) const {
+Worth Estimate::worthOf(const Cut &cut, const SplitPlan &plan) const {
   double copied = 0, pieces = double(cut.sizes.size());
   // Where a whole is packed once, pieces share none of that work.
   double again = 1 - 1 / pieces;
@@ -244,7 +244,7 @@ double Estimate::gainNs(const Cut &cut, const SplitPlan &plan) const {
     copied -= joined;
   // Pieces that follow each other are where their operation is.
   double sent = exchange && !cut.chained ? exchange->sentNs(cut) : 0;
-  return savedNs(cut) - copied / roofline.bytesPerSecond * 1e9 - sent;
+  return {savedNs(cut), copied / roofline.bytesPerSecond * 1e9, sent};
 }
 
 double Estimate::waitedNs(const Cut &cut) const {

@@ -23,9 +23,12 @@ class Estimate {
 public:
   Estimate(mlir::func::FuncOp step, const PlanOptions &options);
 
-  /// What \p cut saves where its pieces run at once, less what is copied and,
-  /// where devices share no memory, sent. \p plan: what is cut already.
-  double gainNs(const Cut &cut, const SplitPlan &plan) const;
+  /// What \p cut saves where its pieces run at once, and what is copied and,
+  /// where devices share no memory, sent for it. \p plan: what is cut already.
+  Worth worthOf(const Cut &cut, const SplitPlan &plan) const;
+  double gainNs(const Cut &cut, const SplitPlan &plan) const {
+    return worthOf(cut, plan).gainNs();
+  }
   /// The same without what is copied, joined and sent for it.
   double savedNs(const Cut &cut) const;
   /// What devices that share memory wait for each other, by which plans of many

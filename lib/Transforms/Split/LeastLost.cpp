@@ -25,6 +25,9 @@ static constexpr double kLeastPart = 0.1, kAlike = 0.02;
 /// What plans must save more, of the whole step's time: each is one program
 /// more to compile.
 static constexpr double kLeastBetter = 0.02;
+/// Why they are cut.
+static constexpr StringLiteral kLosesTheLeast =
+    "it loses the least of what its pieces save";
 
 namespace {
 /// A class that could be cut next.
@@ -157,14 +160,14 @@ std::optional<SplitPlan> split::cutLeastLost(const SplitPlan &plan,
     SplitPlan other = plan;
     Proposals proposals = first;
     double saved = start.gainNs;
-    commit(other, start.cut);
+    commit(other, start.cut, kLosesTheLeast);
     while (other.cuts.size() < plan.cuts.size() + kMostCuts) {
       proposals.update(other);
       const Proposal *next = proposals.next();
       if (!next)
         break;
       saved += next->gainNs;
-      commit(other, next->cut);
+      commit(other, next->cut, kLosesTheLeast);
     }
     if (saved > least) {
       least = saved;

@@ -90,6 +90,8 @@ static void remarkStorage(func::FuncOp step, const Storage &storage) {
         << remark::metric("Reason", whole.why);
 }
 
+static int64_t microseconds(double ns) { return std::llround(ns / 1e3); }
+
 void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
   for (const Cut &cut : plan.cuts) {
     std::string sizes;
@@ -103,7 +105,11 @@ void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
                      about(step, "split"))
           << remark::metric("Pieces", sizes)
           << remark::metric("Operations", int64_t(cut.operations.size()))
-          << remark::metric("PartialResults", partial);
+          << remark::metric("PartialResults", partial)
+          << remark::metric("Reason", cut.why)
+          << remark::metric("SavedUs", microseconds(cut.worth.savedNs))
+          << remark::metric("CopiedUs", microseconds(cut.worth.copiedNs))
+          << remark::metric("SentUs", microseconds(cut.worth.sentNs));
     for (Operation *op : cut.meetings)
       remark::missed(op->getLoc(), about(step, "pieces-meet"))
           << remark::metric("Reason",

@@ -131,7 +131,7 @@ static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
       message.attachNote(whole.op->getLoc()) << "stays whole: " << whole.why;
     return message;
   }
-  commit(plan, std::move(cut));
+  commit(plan, std::move(cut), "a person asks for it");
   return success();
 }
 
@@ -215,8 +215,8 @@ FailureOr<func::FuncOp> split::findStepToStore(ModuleOp module) {
   return diag;
 }
 
-FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
-                                       const PlanOptions &options) {
+static FailureOr<SplitPlan> planCuts(func::FuncOp step,
+                                     const PlanOptions &options) {
   SplitPlan plan;
   plan.mergeMoments = options.mergeMoments;
   PlanOptions asked = options;
@@ -236,7 +236,7 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
   if (options.batch)
     while (std::optional<Cut> next = chooseBatch(plan, step, estimate, options,
                                                  estimate.leastGainNs()))
-      commit(plan, std::move(*next));
+      commit(plan, std::move(*next), kIsTheBatch);
   else
     chooseCuts(plan, step, estimate, options);
   if (options.restPieces >= 2) {
@@ -255,5 +255,16 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
            << (options.pieces > 2 ? "ask for fewer, or name"
                                   : "compile it whole (splits=none), or name")
            << " what is to be cut (split)";
+  return plan;
+}
+
+FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
+                                       const PlanOptions &options) {
+  FailureOr<SplitPlan> plan = planCuts(step, options);
+  if (failed(plan) || plan->cuts.empty())
+    return plan;
+  Estimate estimate(step, options);
+  for (Cut &cut : plan->cuts)
+    cut.worth = estimate.worthOf(cut, *plan);
   return plan;
 }

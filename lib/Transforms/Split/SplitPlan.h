@@ -22,6 +22,14 @@ struct Whole {
   std::string why;
 };
 
+/// What a class is estimated to save and to cost by itself, in nanoseconds.
+struct Worth {
+  double savedNs = 0;  ///< where its pieces run at once
+  double copiedNs = 0; ///< packed, copied and summed up for it
+  double sentNs = 0;   ///< between devices that share no memory
+  double gainNs() const { return savedNs - copiedNs - sentNs; }
+};
+
 /// One class of dimensions that is cut, and all that follows it.
 struct Cut {
   /// Units a piece.
@@ -38,6 +46,10 @@ struct Cut {
   /// Where pieces wait for each other (`chained`): whole results that pieces
   /// are made into, and that pieces read.
   llvm::SetVector<mlir::Operation *> meetings;
+  /// Why it is cut; of a literal.
+  llvm::StringRef why;
+  /// Beside all other classes of its plan.
+  Worth worth;
 
   int64_t extent() const;
   /// Elements a piece at \p position, in one of its outer parts.
