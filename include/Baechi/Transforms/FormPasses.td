@@ -201,6 +201,8 @@ def ExportNodes : Pass<"baechi-export-nodes", "::mlir::ModuleOp"> {
     Option<"parts", "parts", "unsigned", "8", "equal parts of the batch">,
     ListOption<"pieces", "pieces", "unsigned",
                "pieces of ways: those that divide a part's rows are taken">,
+    Option<"kind", "kind", "std::string", "\"cuda\"",
+           "of the machine's devices, which add up what pieces make">,
     Option<"roofline", "roofline", "std::string", "\"\"",
            "KIND:GFLOPS:GBS:LAUNCH_NS[,...]: by which a piece takes less time "
            "than the whole; default: as of --baechi-annotate-costs">

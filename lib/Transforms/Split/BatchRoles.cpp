@@ -65,9 +65,10 @@ public:
       batch.parts = 1;
       return;
     }
+    llvm::SmallDenseSet<int32_t> said;
     for (const placement::Edge &edge : graph.edges)
       if (edge.output >= 0 && roles[edge.from] == Role::OfPart &&
-          roles[edge.to] == Role::OfAll &&
+          roles[edge.to] == Role::OfAll && said.insert(edge.to).second &&
           batch.positionOf(edge.from, edge.output))
         say(batch.locOf(edge.to), "gathered",
             "it reads the whole batch, which replicas exchange for it");

@@ -40,6 +40,7 @@ private:
     if (parts == 0)
       return error() << "parts=0: a batch has one part or more";
     NodesOptions options;
+    options.kind = kind;
     options.rooflines = defaultRooflines();
     for (unsigned count : pieces) {
       if (count < 2)
@@ -53,6 +54,11 @@ private:
         return error() << wrong;
       options.rooflines = std::move(*given);
     }
+    if (llvm::none_of(options.rooflines, [&](const Roofline &each) {
+          return each.kind == options.kind;
+        }))
+      return error() << "no roofline of kind '" << options.kind
+                     << "'; describe it with roofline=";
     FailureOr<BatchRoles> batch = findBatchRoles(*step, parts);
     if (failed(batch))
       return failure();

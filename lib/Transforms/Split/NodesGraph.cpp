@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NodesGraph.h"
-#include "Estimate.h"
+#include "NodeWays.h"
 #include "llvm/ADT/MapVector.h"
 #include <map>
 #include <set>
@@ -19,17 +19,9 @@ using namespace baechi::split;
 using placement::Alternative;
 
 namespace {
-class Writer {
+class Writer : NodeWays {
 public:
-  Writer(const BatchRoles &batch, const NodesOptions &options)
-      : batch(batch), whole(batch.whole.graph), options(options),
-        rows(batch.extent / batch.parts) {
-    for (int64_t count : options.pieces)
-      if (rows % count == 0) {
-        pieces.push_back(count);
-        most = std::max(most, count);
-      }
-  }
+  using NodeWays::NodeWays;
 
   NodesGraph run() {
     int32_t n = whole.ops.size();
@@ -68,14 +60,6 @@ public:
   }
 
 private:
-  Role roleOf(int32_t id) const { return batch.roles[id]; }
-  bool isParted() const { return batch.parts > 1; }
-
-  /// Whether output \p output of an operator of a part is a summand.
-  bool isSummand(int32_t id, int32_t output) const {
-    return !batch.positionOf(id, output);
-  }
-
   int32_t add(placement::Operator op, SmallVector<Alternative> ways,
               std::vector<std::vector<int64_t>> shapes) {
     made.graph.ops.push_back(std::move(op));
@@ -84,53 +68,21 @@ private:
     return int32_t(made.graph.ops.size()) - 1;
   }
 
-  Alternative way(int64_t count, const placement::Operator &piece) const {
-    Alternative way;
-    way.name = "data/" + std::to_string(count);
-    way.pieces.assign(count, {piece.timeNs, piece.scratch, piece.resident});
-    return way;
-  }
-
   /// Every replica does it, and every piece of the batch.
   void addShared(int32_t id) {
     placement::Operator op = whole.ops[id];
     if (op.group)
       if (auto now = groupNow.find(*op.group); now != groupNow.end())
         op.group = now->second;
-    SmallVector<Alternative> ways;
+    Ways ways;
     if (isParted())
       for (int64_t count : pieces)
-        ways.push_back(way(count, op));
-    std::vector<std::vector<int64_t>> shapes(op.outputs.size());
+        ways.push_back(way("data", count, op));
+    std::vector<std::vector<int64_t>> shapes;
+    for (int32_t o = 0, n = op.outputs.size(); o < n; ++o)
+      shapes.push_back(isParted() ? extents(id, o) : std::vector<int64_t>());
+    addTensorWays(ways, op, {id});
     ids[id] = {add(std::move(op), std::move(ways), std::move(shapes))};
-  }
-
-  /// The extents of an output, with the cut one by itself: a reshape may have
-  /// joined it with others. Of summands there is one a piece.
-  std::vector<int64_t> shapeOf(int32_t id, int32_t output) const {
-    auto type = dyn_cast<RankedTensorType>(batch.valueOf(id, output).getType());
-    std::optional<CutPosition> at = batch.positionOf(id, output);
-    if (!at)
-      return isParted() ? std::vector<int64_t>{std::max<int64_t>(most, 1)}
-                        : std::vector<int64_t>();
-    std::vector<int64_t> shape;
-    for (auto [dim, size] : llvm::enumerate(type.getShape())) {
-      if (dim != at->dim) {
-        shape.push_back(size);
-        continue;
-      }
-      shape.insert(shape.end(), {at->outer, rows, at->inner});
-    }
-    return shape;
-  }
-
-  placement::Cut cutOf(int32_t id, int32_t output, int64_t count) const {
-    std::optional<CutPosition> at = batch.positionOf(id, output);
-    placement::Cut cut;
-    cut.along = at ? int32_t(at->dim) + 1 : 0;
-    SmallVector<int64_t> sizes = evenPieces(at ? rows : most, count);
-    cut.sizes.assign(sizes.begin(), sizes.end());
-    return cut;
   }
 
   void addOfPart(int32_t id, std::optional<int32_t> part) {
@@ -160,9 +112,9 @@ private:
       op.result &= llvm::any_of(llvm::seq<int32_t>(0, op.outputs.size()),
                                 [&](int32_t o) { return !isSummand(id, o); });
     }
-    SmallVector<Alternative> ways;
+    Ways ways;
     for (int64_t count : pieces) {
-      Alternative found = way(count, share(id, batch.parts * count));
+      Alternative found = way("data", count, share(id, batch.parts * count));
       for (int32_t o = 0, n = op.outputs.size(); o < n; ++o) {
         placement::OutputCut output;
         if (!isSummand(id, o) || part)
@@ -177,15 +129,8 @@ private:
       }
       ways.push_back(std::move(found));
     }
+    addTensorWays(ways, op, {id});
     ids[id].push_back(add(std::move(op), std::move(ways), std::move(shapes)));
-  }
-
-  /// Reading two and writing one, by the slowest memory that is described.
-  int64_t sumNs(int64_t bytes) const {
-    int64_t ns = 0;
-    for (const Roofline &kind : options.rooflines)
-      ns = std::max(ns, kind.timeNs({0, 3.0 * double(bytes)}));
-    return ns;
   }
 
   /// What parts add up lies where it is used.
@@ -206,53 +151,6 @@ private:
     if (name.empty())
       name = whole.ops[leader].name + ".sum";
     return name;
-  }
-
-  /// One of \p count equal pieces of an operator of parts.
-  placement::Operator share(int32_t id, int64_t count) const {
-    placement::Operator op = whole.ops[id];
-    op.resident = llvm::alignTo(op.resident / count, kAlignment);
-    op.scratch = llvm::alignTo(op.scratch / count, kAlignment);
-    for (auto [number, output] : llvm::enumerate(op.outputs)) {
-      if (isSummand(id, int32_t(number)))
-        continue;
-      output.bytes /= count;
-      output.memory = llvm::alignTo(output.memory / count, kAlignment);
-      output.copy = llvm::alignTo(output.copy / count, kAlignment);
-    }
-    if (Operation *operation = batch.whole.operation(id))
-      shareTimes(operation, *batch.cutOf(id), count, op);
-    return op;
-  }
-
-  /// A piece takes as much less than the whole as a roofline says: its share of
-  /// the operations, and of what it reads and writes in pieces.
-  void shareTimes(Operation *operation, const OperationCut &how, int64_t count,
-                  placement::Operator &op) const {
-    double all = 0, own = 0;
-    auto touch = [&](Value value, bool isCut) {
-      double bytes = bytesOf(value.getType());
-      all += bytes;
-      own += isCut ? bytes / double(count) : bytes;
-    };
-    for (auto [value, at] : llvm::zip(operation->getOperands(), how.operands))
-      touch(value, at.has_value());
-    for (auto [value, at] : llvm::zip(operation->getResults(), how.results))
-      touch(value, at.has_value());
-    Work work = workOf(operation), piece = work;
-    piece.flops /= double(count);
-    if (all > 0)
-      piece.bytes *= own / all;
-    for (auto &[kind, ns] : op.timeNs) {
-      auto known = llvm::find_if(options.rooflines, [&](const Roofline &each) {
-        return each.kind == kind;
-      });
-      double part = 1 / double(count);
-      if (known != options.rooflines.end())
-        part = double(known->timeNs(piece)) /
-               std::max(double(known->timeNs(work)), 1.0);
-      ns = int64_t(std::ceil(double(ns) * std::min(part, 1.0)));
-    }
   }
 
   /// The operators that read what all parts make, as one: parts' sums are
@@ -293,13 +191,18 @@ private:
         if (isSummand(edge.from, edge.output))
           op.resident += llvm::alignTo(output.bytes, kAlignment);
       }
-    SmallVector<Alternative> ways;
+    Ways ways;
     for (int64_t count : pieces) {
-      ways.push_back(way(count, op));
+      ways.push_back(way("data", count, op));
       ways.back().replicas = int32_t(count);
       ways.back().exchange = op.exchange;
     }
-    std::vector<std::vector<int64_t>> shapes(op.outputs.size());
+    std::vector<std::vector<int64_t>> shapes;
+    for (int32_t id : members)
+      for (int32_t o = 0, n = whole.ops[id].outputs.size(); o < n; ++o)
+        if (whole.ops[id].result)
+          shapes.push_back(extents(id, o));
+    addTensorWays(ways, op, members);
     int32_t made = add(std::move(op), std::move(ways), std::move(shapes));
     for (int32_t id : members)
       ids[id] = {made};
@@ -328,9 +231,9 @@ private:
     }
     if (summands.empty())
       return;
-    SmallVector<Alternative> ways;
+    Ways ways;
     for (int64_t count : pieces) {
-      Alternative &found = ways.emplace_back(way(count, op));
+      Alternative &found = ways.emplace_back(way("data", count, op));
       found.replicas = int32_t(count);
       found.exchange = op.exchange;
       for (int32_t from : ids[id])
@@ -365,8 +268,41 @@ private:
     }
   }
 
+  /// What pieces of matrices read.
+  void addTensorInputs() {
+    for (const TensorWays &tensor : tensors)
+      for (const placement::Edge &edge : whole.edges) {
+        if (edge.output < 0 || ids[edge.from].empty() || ids[edge.to].empty())
+          continue;
+        std::optional<unsigned> dim =
+            tensor.dimReadBy(edge.to, edge.from, edge.output);
+        if (!dim || !stated(edge.from, edge.output, *dim))
+          continue;
+        bool isOwn = roleOf(edge.from) == Role::OfPart &&
+                     roleOf(edge.to) == Role::OfPart;
+        for (auto [number, from] : llvm::enumerate(ids[edge.from]))
+          for (auto [reader, to] : llvm::enumerate(ids[edge.to]))
+            if (from != to && (!isOwn || number == reader))
+              addInput(to, "tensor/", tensor.count,
+                       {from, edge.output,
+                        tensorCut(edge.from, edge.output, *dim, tensor.count)});
+      }
+  }
+
+  void addInput(int32_t reader, StringRef word, int64_t count,
+                placement::InputCut input) {
+    for (Alternative &way : made.alternatives.of[reader])
+      if (StringRef(way.name).starts_with(word) &&
+          int64_t(way.pieces.size()) == count &&
+          llvm::none_of(way.inputs, [&](const placement::InputCut &known) {
+            return known.from == input.from && known.output == input.output;
+          }))
+        way.inputs.push_back(input);
+  }
+
   /// What pieces read of what parts make.
   void addInputs() {
+    addTensorInputs();
     for (const placement::Edge &edge : whole.edges) {
       if (edge.output < 0 || roleOf(edge.from) != Role::OfPart)
         continue;
@@ -376,17 +312,9 @@ private:
         continue;
       ArrayRef<int32_t> from = ids[edge.from], to = ids[edge.to];
       for (auto [number, id] : llvm::enumerate(from))
-        for (Alternative &way :
-             made.alternatives.of[isOfPart ? to[number] : to.front()]) {
-          placement::InputCut input;
-          input.from = id;
-          input.output = edge.output;
-          input.cut = cutOf(edge.from, edge.output, way.pieces.size());
-          if (llvm::none_of(way.inputs, [&](const placement::InputCut &known) {
-                return known.from == id && known.output == edge.output;
-              }))
-            way.inputs.push_back(std::move(input));
-        }
+        for (int64_t count : pieces)
+          addInput(isOfPart ? to[number] : to.front(), "data/", count,
+                   {id, edge.output, cutOf(edge.from, edge.output, count)});
     }
   }
 
@@ -404,11 +332,6 @@ private:
     });
   }
 
-  const BatchRoles &batch;
-  const placement::Graph &whole;
-  const NodesOptions &options;
-  int64_t rows, most = 0;
-  SmallVector<int64_t> pieces;
   std::vector<SmallVector<int32_t, 1>> ids; ///< in the graph, by operator
   llvm::DenseMap<int32_t, std::string> groups;
   std::map<std::string, std::string> groupNow;

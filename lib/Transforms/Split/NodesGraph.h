@@ -15,10 +15,12 @@
 namespace baechi::split {
 
 struct NodesOptions {
-  /// Ways `data/K` for each K that divides a part's rows.
+  /// Ways for each K that divides a part's rows.
   llvm::SmallVector<int64_t> pieces;
   /// By which times of wholes become those of pieces.
   llvm::SmallVector<Roofline> rooflines;
+  /// Of the devices that add up summands.
+  std::string kind;
 };
 
 /// What a graph file for a machine of nodes says (docs/nodes.md).
