@@ -2,11 +2,11 @@
 // batch of 8, and what replicas exchange: the bytes of the six parameters'
 // gradients (7720), and of the loss.
 
-// RUN: baechi-opt %fixtures/mlp_tiny.mlir --baechi-inline-step --baechi-annotate-costs --baechi-export-nodes="file=%t.json parts=2 pieces=2,4,3" -o /dev/null
+// RUN: baechi-opt %fixtures/mlp_tiny.mlir --baechi-inline-step --baechi-annotate-costs --baechi-export-nodes="file=%t.json parts=2 pieces=2,4,8" -o /dev/null
 // RUN: %python %S/Inputs/nodes_sums.py %t.json | FileCheck %s
 // CHECK: parts 54 54
 // CHECK: exchange 7724
-// CHECK: ways data/2 data/4 tensor/2 tensor/4
+// CHECK: ways data/2 data/4 tensor/2 tensor/4 tensor/8
 
 // RUN: printf '{"format":"baechi-machine","version":1,"nodes":2,"devices_per_node":4,"device":{"kind":"cuda","memory":80000000000},"inside":{"latency_ns":2000,"bytes_per_us":300000},"between":{"latency_ns":5000,"bytes_per_us":25000},"link_model":"duplex"}' > %t.machine.json
 // RUN: baechi-place %t.json %t.machine.json --budget=0 -o %t.placement.json

@@ -200,7 +200,7 @@ def ExportNodes : Pass<"baechi-export-nodes", "::mlir::ModuleOp"> {
     Option<"file", "file", "std::string", "\"\"", "where the graph is written">,
     Option<"parts", "parts", "unsigned", "8", "equal parts of the batch">,
     ListOption<"pieces", "pieces", "unsigned",
-               "pieces of ways: those that divide a part's rows are taken">,
+               "of ways; of rows those that divide a part's">,
     Option<"kind", "kind", "std::string", "\"cuda\"",
            "of the machine's devices, which add up what pieces make">,
     Option<"roofline", "roofline", "std::string", "\"\"",

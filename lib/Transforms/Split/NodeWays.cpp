@@ -18,12 +18,12 @@ NodeWays::NodeWays(const BatchRoles &batch, const NodesOptions &options)
     : batch(batch), whole(batch.whole.graph), options(options),
       rows(batch.extent / batch.parts) {
   for (int64_t count : options.pieces) {
+    if (isParted())
+      tensors.emplace_back(batch, count);
     if (rows % count != 0)
       continue;
     pieces.push_back(count);
     most = std::max(most, count);
-    if (isParted())
-      tensors.emplace_back(batch, count);
   }
 }
 

@@ -15,7 +15,7 @@
 namespace baechi::split {
 
 struct NodesOptions {
-  /// Ways for each K that divides a part's rows.
+  /// The numbers of pieces of ways: `data/K` where K divides a part's rows.
   llvm::SmallVector<int64_t> pieces;
   /// By which times of wholes become those of pieces.
   llvm::SmallVector<Roofline> rooflines;

@@ -40,8 +40,7 @@ const OperationCut *TensorWays::cutOf(int32_t id) const {
   auto cut = plan.cutOf.find(op);
   if (!op || cut == plan.cutOf.end())
     return nullptr;
-  const OperationCut &how =
-      plan.cuts[cut->second].operations.find(op)->second;
+  const OperationCut &how = plan.cuts[cut->second].operations.find(op)->second;
   return how.kind == OperationCut::Kind::Partial || !how.windows.empty()
              ? nullptr
              : &how;
