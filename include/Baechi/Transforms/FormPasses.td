@@ -186,6 +186,30 @@ def ExportSdy : Pass<"baechi-export-sdy", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+def ExportNodes : Pass<"baechi-export-nodes", "::mlir::ModuleOp"> {
+  let summary = "write the step as a graph for machines of nodes";
+  let description = [{
+    Before kernels are formed, of a step with costs: the graph file that
+    `--baechi-to-graph` of `baechi-translate` writes, in `parts` of the batch,
+    with ways in `pieces` and with what replicas exchange
+    ([nodes.md](nodes.md)). The step stays as it is. The batch is found as for
+    replicas; a step without one is an error. What stands against parts gets a
+    remark (`not-parted`), and the graph then is of one part.
+  }];
+  let options = [
+    Option<"file", "file", "std::string", "\"\"", "where the graph is written">,
+    Option<"parts", "parts", "unsigned", "8", "equal parts of the batch">,
+    ListOption<"pieces", "pieces", "unsigned",
+               "of ways; of rows those that divide a part's">,
+    Option<"kind", "kind", "std::string", "\"cuda\"",
+           "of the machine's devices, which add up what pieces make">,
+    Option<"roofline", "roofline", "std::string", "\"\"",
+           "KIND:GFLOPS:GBS:LAUNCH_NS[,...]: by which a piece takes less time "
+           "than the whole; default: as of --baechi-annotate-costs">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
   let summary = "outline the operators as they will execute";
   let description = [{

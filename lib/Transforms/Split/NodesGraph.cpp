@@ -1,0 +1,345 @@
+//===- NodesGraph.cpp - A graph with parts, exchanges and ways ------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NodesGraph.h"
+#include "NodeWays.h"
+#include "llvm/ADT/MapVector.h"
+#include <map>
+#include <set>
+#include <tuple>
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+using placement::Alternative;
+
+namespace {
+class Writer : NodeWays {
+public:
+  using NodeWays::NodeWays;
+
+  NodesGraph run() {
+    int32_t n = whole.ops.size();
+    ids.assign(n, {});
+    if (batch.parts == 1) {
+      for (int32_t id = 0; id < n; ++id)
+        if (roleOf(id) == Role::OfPart)
+          addOfPart(id, std::nullopt);
+        else if (roleOf(id) != Role::Free)
+          addShared(id);
+    } else {
+      // What one operator updates is on one device.
+      for (int32_t id = 0; id < n; ++id)
+        if (roleOf(id) == Role::OfAll && whole.ops[id].group)
+          groupNow[*whole.ops[id].group] = groupOf(batch.joined[id]);
+      for (int32_t id = 0; id < n; ++id)
+        if (roleOf(id) == Role::Shared)
+          addShared(id);
+      for (int32_t part = 0; part < batch.parts; ++part)
+        for (int32_t id = 0; id < n; ++id)
+          if (roleOf(id) == Role::OfPart)
+            addOfPart(id, part);
+      llvm::MapVector<int32_t, SmallVector<int32_t>> joined;
+      for (int32_t id = 0; id < n; ++id)
+        if (roleOf(id) == Role::OfAll)
+          joined[batch.joined[id]].push_back(id);
+      for (const auto &[leader, members] : joined)
+        addJoined(members);
+      for (int32_t id = 0; id < n; ++id)
+        if (roleOf(id) == Role::OfPart && whole.ops[id].result)
+          addSums(id);
+    }
+    addEdges();
+    addInputs();
+    return std::move(made);
+  }
+
+private:
+  int32_t add(placement::Operator op, SmallVector<Alternative> ways,
+              std::vector<std::vector<int64_t>> shapes) {
+    made.graph.ops.push_back(std::move(op));
+    made.alternatives.of.emplace_back(ways.begin(), ways.end());
+    made.alternatives.shapes.push_back(std::move(shapes));
+    return int32_t(made.graph.ops.size()) - 1;
+  }
+
+  /// Every replica does it, and every piece of the batch.
+  void addShared(int32_t id) {
+    placement::Operator op = whole.ops[id];
+    if (op.group)
+      if (auto now = groupNow.find(*op.group); now != groupNow.end())
+        op.group = now->second;
+    Ways ways;
+    if (isParted())
+      for (int64_t count : pieces)
+        ways.push_back(way("data", count, op));
+    std::vector<std::vector<int64_t>> shapes;
+    for (int32_t o = 0, n = op.outputs.size(); o < n; ++o)
+      shapes.push_back(isParted() ? extents(id, o) : std::vector<int64_t>());
+    addTensorWays(ways, op, {id});
+    ids[id] = {add(std::move(op), std::move(ways), std::move(shapes))};
+  }
+
+  void addOfPart(int32_t id, std::optional<int32_t> part) {
+    placement::Operator op = share(id, batch.parts);
+    if (part) {
+      std::string prefix = "p" + std::to_string(*part) + "/";
+      op.part = part;
+      op.name = prefix + op.name;
+      if (op.group)
+        op.group = prefix + *op.group;
+    }
+    std::vector<std::vector<int64_t>> shapes;
+    bool isSum = false;
+    for (int32_t o = 0, n = op.outputs.size(); o < n; ++o) {
+      shapes.push_back(shapeOf(id, o));
+      if (!isSummand(id, o))
+        continue;
+      isSum = true;
+      if (!part)
+        continue;
+      // They are added up where they are made, in what `OfAll` holds.
+      op.outputs[o].memory = 0;
+    }
+    if (isSum && part) {
+      op.group = groupOfReader(id);
+      // Their sum is a result, if they are.
+      op.result &= llvm::any_of(llvm::seq<int32_t>(0, op.outputs.size()),
+                                [&](int32_t o) { return !isSummand(id, o); });
+    }
+    Ways ways;
+    for (int64_t count : pieces) {
+      Alternative found = way("data", count, share(id, batch.parts * count));
+      for (int32_t o = 0, n = op.outputs.size(); o < n; ++o) {
+        placement::OutputCut output;
+        if (!isSummand(id, o) || part)
+          output.cut = cutOf(id, o, count);
+        else
+          output.isPartial = true;
+        if (isSummand(id, o) && part)
+          output.extra = op.outputs[o].bytes - op.outputs[o].bytes / count;
+        if (output.isPartial)
+          found.sumNs = std::max(found.sumNs, sumNs(op.outputs[o].bytes));
+        found.outputs.push_back(std::move(output));
+      }
+      ways.push_back(std::move(found));
+    }
+    addTensorWays(ways, op, {id});
+    ids[id].push_back(add(std::move(op), std::move(ways), std::move(shapes)));
+  }
+
+  /// What parts add up lies where it is used.
+  std::string groupOfReader(int32_t id) {
+    for (const placement::Edge &edge : whole.edges)
+      if (edge.from == id && roleOf(edge.to) == Role::OfAll)
+        return groupOf(batch.joined[edge.to]);
+    return whole.ops[id].name;
+  }
+
+  /// The group of all that is one operator with \p leader.
+  std::string groupOf(int32_t leader) {
+    std::string &name = groups[leader];
+    for (int32_t id = 0, n = whole.ops.size(); id < n && name.empty(); ++id)
+      if (roleOf(id) == Role::OfAll && batch.joined[id] == leader &&
+          whole.ops[id].group)
+        name = *whole.ops[id].group;
+    if (name.empty())
+      name = whole.ops[leader].name + ".sum";
+    return name;
+  }
+
+  /// The operators that read what all parts make, as one: parts' sums are
+  /// resident, results outputs, and what is between them scratch.
+  void addJoined(ArrayRef<int32_t> members) {
+    placement::Operator op;
+    op.name = whole.ops[members.back()].name;
+    op.group = groupOf(batch.joined[members.front()]);
+    llvm::SmallMapVector<StringRef, int64_t, 2> times;
+    for (int32_t id : members) {
+      const placement::Operator &member = whole.ops[id];
+      op.scratch += member.scratch;
+      op.backward |= member.backward;
+      op.result |= member.result;
+      if (member.pin)
+        op.pin = member.pin;
+      for (const auto &[kind, ns] : member.timeNs)
+        times[kind] += ns;
+      for (const placement::Output &output : member.outputs)
+        if (member.result)
+          op.outputs.push_back(output);
+        else
+          op.scratch += output.memory;
+    }
+    for (const auto &[kind, ns] : times)
+      if (llvm::all_of(members, [&](int32_t id) {
+            return placement::timeOn(whole.ops[id], kind).has_value();
+          }))
+        op.timeNs.emplace_back(kind.str(), ns);
+    std::set<std::pair<int32_t, int32_t>> read;
+    for (const placement::Edge &edge : whole.edges)
+      if (edge.output >= 0 && roleOf(edge.from) == Role::OfPart &&
+          llvm::is_contained(members, edge.to) &&
+          read.emplace(edge.from, edge.output).second) {
+        const placement::Output &output =
+            whole.ops[edge.from].outputs[edge.output];
+        op.exchange += output.bytes;
+        if (isSummand(edge.from, edge.output))
+          op.resident += llvm::alignTo(output.bytes, kAlignment);
+      }
+    Ways ways;
+    for (int64_t count : pieces) {
+      ways.push_back(way("data", count, op));
+      ways.back().replicas = int32_t(count);
+      ways.back().exchange = op.exchange;
+    }
+    std::vector<std::vector<int64_t>> shapes;
+    for (int32_t id : members)
+      for (int32_t o = 0, n = whole.ops[id].outputs.size(); o < n; ++o)
+        if (whole.ops[id].result)
+          shapes.push_back(extents(id, o));
+    addTensorWays(ways, op, members);
+    int32_t made = add(std::move(op), std::move(ways), std::move(shapes));
+    for (int32_t id : members)
+      ids[id] = {made};
+  }
+
+  /// What is returned as parts add it up.
+  void addSums(int32_t id) {
+    placement::Operator op;
+    op.name = whole.ops[id].name + ".sum";
+    op.timeNs = {{"", 0}};
+    op.group = groupOfReader(id);
+    op.result = true;
+    SmallVector<int32_t> summands;
+    for (auto [number, output] : llvm::enumerate(whole.ops[id].outputs)) {
+      auto o = int32_t(number);
+      bool isRead = llvm::any_of(whole.edges, [&](const auto &edge) {
+        return edge.from == id && edge.output == o &&
+               roleOf(edge.to) == Role::OfAll;
+      });
+      if (!isSummand(id, o) || isRead)
+        continue;
+      op.exchange += output.bytes;
+      op.resident += output.memory;
+      op.outputs.emplace_back(output.bytes, 0, output.copy);
+      summands.push_back(o);
+    }
+    if (summands.empty())
+      return;
+    Ways ways;
+    for (int64_t count : pieces) {
+      Alternative &found = ways.emplace_back(way("data", count, op));
+      found.replicas = int32_t(count);
+      found.exchange = op.exchange;
+      for (int32_t from : ids[id])
+        for (int32_t o : summands)
+          found.inputs.push_back({from, o, cutOf(id, o, count)});
+    }
+    std::vector<std::vector<int64_t>> shapes(op.outputs.size());
+    int32_t sum = add(std::move(op), std::move(ways), std::move(shapes));
+    for (int32_t from : ids[id])
+      for (int32_t o : summands)
+        made.graph.edges.push_back({from, o, sum});
+  }
+
+  /// Parts read their own, what is of all reads every part.
+  void addEdges() {
+    std::set<std::tuple<int32_t, int32_t, int32_t>> seen;
+    auto connect = [&](int32_t from, int32_t output, int32_t to) {
+      if (from != to && seen.emplace(from, output, to).second)
+        made.graph.edges.push_back({from, output, to});
+    };
+    for (const placement::Edge &edge : whole.edges) {
+      ArrayRef<int32_t> from = ids[edge.from], to = ids[edge.to];
+      if (roleOf(edge.from) == Role::OfPart &&
+          roleOf(edge.to) == Role::OfPart) {
+        for (auto [a, b] : llvm::zip_equal(from, to))
+          connect(a, edge.output, b);
+        continue;
+      }
+      for (int32_t a : from)
+        for (int32_t b : to)
+          connect(a, edge.output, b);
+    }
+  }
+
+  /// What pieces of matrices read.
+  void addTensorInputs() {
+    for (const TensorWays &tensor : tensors)
+      for (const placement::Edge &edge : whole.edges) {
+        if (edge.output < 0 || ids[edge.from].empty() || ids[edge.to].empty())
+          continue;
+        std::optional<unsigned> dim =
+            tensor.dimReadBy(edge.to, edge.from, edge.output);
+        if (!dim || !stated(edge.from, edge.output, *dim))
+          continue;
+        bool isOwn = roleOf(edge.from) == Role::OfPart &&
+                     roleOf(edge.to) == Role::OfPart;
+        for (auto [number, from] : llvm::enumerate(ids[edge.from]))
+          for (auto [reader, to] : llvm::enumerate(ids[edge.to]))
+            if (from != to && (!isOwn || number == reader))
+              addInput(to, "tensor/", tensor.count,
+                       {from, edge.output,
+                        tensorCut(edge.from, edge.output, *dim, tensor.count)});
+      }
+  }
+
+  void addInput(int32_t reader, StringRef word, int64_t count,
+                placement::InputCut input) {
+    for (Alternative &way : made.alternatives.of[reader])
+      if (StringRef(way.name).starts_with(word) &&
+          int64_t(way.pieces.size()) == count &&
+          llvm::none_of(way.inputs, [&](const placement::InputCut &known) {
+            return known.from == input.from && known.output == input.output;
+          }))
+        way.inputs.push_back(input);
+  }
+
+  /// What pieces read of what parts make.
+  void addInputs() {
+    addTensorInputs();
+    for (const placement::Edge &edge : whole.edges) {
+      if (edge.output < 0 || roleOf(edge.from) != Role::OfPart)
+        continue;
+      bool isSum = isSummand(edge.from, edge.output);
+      bool isOfPart = roleOf(edge.to) == Role::OfPart;
+      if (isOfPart ? isSum || !readsOwn(edge) : !isParted() || !isSum)
+        continue;
+      ArrayRef<int32_t> from = ids[edge.from], to = ids[edge.to];
+      for (auto [number, id] : llvm::enumerate(from))
+        for (int64_t count : pieces)
+          addInput(isOfPart ? to[number] : to.front(), "data/", count,
+                   {id, edge.output, cutOf(edge.from, edge.output, count)});
+    }
+  }
+
+  /// Whether all that the operator reads of the value is cut as the value is.
+  bool readsOwn(const placement::Edge &edge) const {
+    Operation *op = batch.whole.operation(edge.to);
+    const OperationCut *how = batch.cutOf(edge.to);
+    const Cut &cut = batch.plan.cuts[batch.plan.cutOf.lookup(op)];
+    Value root = batch.valueOf(edge.from, edge.output);
+    return llvm::all_of(op->getOpOperands(), [&](OpOperand &use) {
+      auto at = cut.values.find(use.get());
+      return rootOf(use.get()) != root ||
+             (at != cut.values.end() &&
+              how->operands[use.getOperandNumber()] == at->second);
+    });
+  }
+
+  std::vector<SmallVector<int32_t, 1>> ids; ///< in the graph, by operator
+  llvm::DenseMap<int32_t, std::string> groups;
+  std::map<std::string, std::string> groupNow;
+  NodesGraph made;
+};
+} // namespace
+
+NodesGraph split::nodesGraph(const BatchRoles &batch,
+                             const NodesOptions &options) {
+  return Writer(batch, options).run();
+}
