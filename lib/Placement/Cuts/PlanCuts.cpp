@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Cuts/PlanCuts.h"
+#include "Baechi/Placement/Session/PlaceBriefly.h"
 #include "Cuts/CutProgram.h"
 #include "Cuts/Screen.h"
 
@@ -33,6 +34,9 @@ constexpr size_t finalists = 3, smallGraph = 100;
 constexpr size_t uniformFinalists = 2;
 /// A larger graph is searched as it is only where pieces could be worse.
 constexpr size_t mediumGraph = 4000;
+/// A graph of more pieces is searched once: machines that can do less, whose
+/// answers are seldom better, take several times as long.
+constexpr size_t manyPieces = 20'000;
 /// Operators of all graphs that are looked at together.
 constexpr int64_t screened = 100'000;
 
@@ -74,10 +78,8 @@ public:
                          problem.graph.ops.size() > mediumGraph &&
                          options.objective == Objective::Makespan &&
                          options.budget.kind == Budget::Kind::Automatic;
-    PlaceOptions first = options;
-    if (isBrief)
-      first.budget = Budget::ofEvaluations(1);
-    plan.result = place(problem, first);
+    plan.result =
+        isBrief ? placeByPlacers(problem, options) : place(problem, options);
     oneDeviceNs = plan.result.singleDeviceNs;
     if (plan.result.placement)
       plan.wholeNs = objectiveNs(plan.result, options.objective);
@@ -326,9 +328,7 @@ private:
       ns = never;
       if (!expanded || isCancelled())
         continue;
-      PlaceOptions brief = withLanes(ways);
-      brief.budget = Budget::ofEvaluations(1);
-      PlaceResult result = place(expanded->problem, brief);
+      PlaceResult result = placeByPlacers(expanded->problem, withLanes(ways));
       ++plan.placed;
       if (result.placement)
         ns = objectiveNs(result, options.objective);
@@ -369,7 +369,10 @@ private:
       std::optional<Expanded> expanded = expandTo(ways);
       if (!expanded)
         continue;
-      PlaceResult result = place(expanded->problem, withLanes(ways));
+      bool isOnce =
+          searchesOne && expanded->problem.graph.ops.size() > manyPieces;
+      PlaceResult result =
+          (isOnce ? placeOnce : place)(expanded->problem, withLanes(ways));
       ++plan.placed;
       if (!result.placement)
         continue;

@@ -187,12 +187,20 @@ void Session::improveSmall(const search::Round &round) {
   isImpossible = isComplete && !contest.hasWinner();
 }
 
+/// A large graph that this part of the search has not bettered is not bettered
+/// by the rest, either, which takes seconds.
+static constexpr int64_t idlePart = 8;
+
 void Session::search(const search::Round &round) {
   phase("search");
+  int64_t before = value();
   varyStarts(round);
   if (!isDone())
     improve(round);
   if (options.cancelled && options.cancelled())
     throw Cancelled();
   improveSmall(round);
+  isBettered |= value() < before;
+  isIdle = hasManyUnits() && hasWinner() && haveVaried && !isBettered &&
+           round.limit > 0 && round.total >= round.limit / idlePart;
 }
