@@ -325,6 +325,15 @@ bool Session::isDone() const {
           contest.leading().value <= result.lowerBoundNs);
 }
 
+/// So near the bound the search of a large graph takes seconds for nothing.
+bool Session::isNearlyDone() const {
+  constexpr int64_t part = 10'000;
+  return hasManyUnits() && options.budget.kind == Budget::Kind::Automatic &&
+         options.objective == Objective::Makespan && contest.hasWinner() &&
+         contest.leading().value - result.lowerBoundNs <=
+             result.lowerBoundNs / part;
+}
+
 void Session::takeOver(const std::string &name, const Session &weaker,
                        const std::vector<int32_t> &numberOf) {
   if (!weaker.contest.hasWinner())

@@ -65,7 +65,7 @@ public:
   /// Whether nothing better can be found, or nothing at all.
   bool isDone() const;
   /// Whether one more round may find something, and is worth it.
-  bool goesOn() const { return !isDone() && !isIdle; }
+  bool goesOn() const { return !isDone() && !isIdle && !isNearlyDone(); }
   bool hasWinner() const { return contest.hasWinner(); }
   /// Few operators: the exact search takes part.
   bool isSmall() const { return search::isSmall(model); }
@@ -91,6 +91,8 @@ public:
   void phase(const std::string &name);
 
 private:
+  bool isNearlyDone() const;
+  bool hasFoundNothing(const search::Round &round) const;
   void group();
   void bound();
   void runPlacer(const placers::Placer &placer, const LpSolver *solver);

@@ -187,9 +187,14 @@ void Session::improveSmall(const search::Round &round) {
   isImpossible = isComplete && !contest.hasWinner();
 }
 
-/// A large graph that this part of the search has not bettered is not bettered
-/// by the rest, either, which takes seconds.
-static constexpr int64_t idlePart = 8;
+/// Whether the search of a large graph is worth no more: an eighth of it has
+/// not bettered what is at most a quarter above the bound.
+bool Session::hasFoundNothing(const search::Round &round) const {
+  constexpr int64_t part = 8, near = 4;
+  return hasManyUnits() && hasWinner() && haveVaried && !isBettered &&
+         round.limit > 0 && round.total >= round.limit / part &&
+         value() - lowerBound() <= lowerBound() / near;
+}
 
 void Session::search(const search::Round &round) {
   phase("search");
@@ -201,6 +206,5 @@ void Session::search(const search::Round &round) {
     throw Cancelled();
   improveSmall(round);
   isBettered |= value() < before;
-  isIdle = hasManyUnits() && hasWinner() && haveVaried && !isBettered &&
-           round.limit > 0 && round.total >= round.limit / idlePart;
+  isIdle = hasFoundNothing(round);
 }
