@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Cuts/PlanCuts.h"
+#include "Baechi/Placement/Session/PlaceBriefly.h"
 #include "Cuts/CutProgram.h"
 #include "Cuts/Screen.h"
 
@@ -33,6 +34,9 @@ constexpr size_t finalists = 3, smallGraph = 100;
 constexpr size_t uniformFinalists = 2;
 /// A larger graph is searched as it is only where pieces could be worse.
 constexpr size_t mediumGraph = 4000;
+/// More pieces on more devices are searched once: machines that can do less, of
+/// which there are many then, are seldom better and take as long each.
+constexpr size_t manyPieces = 20'000, fewDevices = 2;
 /// Operators of all graphs that are looked at together.
 constexpr int64_t screened = 100'000;
 
@@ -74,10 +78,8 @@ public:
                          problem.graph.ops.size() > mediumGraph &&
                          options.objective == Objective::Makespan &&
                          options.budget.kind == Budget::Kind::Automatic;
-    PlaceOptions first = options;
-    if (isBrief)
-      first.budget = Budget::ofEvaluations(1);
-    plan.result = place(problem, first);
+    plan.result =
+        isBrief ? placeByPlacers(problem, options) : place(problem, options);
     oneDeviceNs = plan.result.singleDeviceNs;
     if (plan.result.placement)
       plan.wholeNs = objectiveNs(plan.result, options.objective);
@@ -319,19 +321,28 @@ private:
     }
   }
 
-  /// Those that are best as the placers have them first.
-  void sortByPlacers(std::vector<std::pair<int64_t, Ways>> &found) {
+  /// Those that are best as the placers have them first; none where the first
+  /// is proven not to better the graph as it is.
+  void orderByPlacers(std::vector<std::pair<int64_t, Ways>> &found) {
+    int64_t least = never, bound = 0;
     for (auto &[ns, ways] : found) {
       std::optional<Expanded> expanded = expandTo(ways);
       ns = never;
       if (!expanded || isCancelled())
         continue;
-      PlaceOptions brief = withLanes(ways);
-      brief.budget = Budget::ofEvaluations(1);
-      PlaceResult result = place(expanded->problem, brief);
+      PlaceResult result = placeByPlacers(expanded->problem, withLanes(ways));
       ++plan.placed;
-      if (result.placement)
-        ns = objectiveNs(result, options.objective);
+      if (!result.placement)
+        continue;
+      ns = objectiveNs(result, options.objective);
+      if (ns < least) {
+        least = ns;
+        bound = result.lowerBoundNs;
+      }
+    }
+    if (least < never && plan.wholeNs && bound >= *plan.wholeNs) {
+      found.clear();
+      return;
     }
     std::stable_sort(
         found.begin(), found.end(),
@@ -360,7 +371,7 @@ private:
                   found.end());
     }
     if (searchesOne && found.size() > 1)
-      sortByPlacers(found);
+      orderByPlacers(found);
     std::optional<int64_t> best = plan.wholeNs;
     bool isPlaced = false;
     for (const auto &[ns, ways] : found) {
@@ -369,7 +380,11 @@ private:
       std::optional<Expanded> expanded = expandTo(ways);
       if (!expanded)
         continue;
-      PlaceResult result = place(expanded->problem, withLanes(ways));
+      bool isOnce = searchesOne &&
+                    problem.machine.devices.size() > fewDevices &&
+                    expanded->problem.graph.ops.size() > manyPieces;
+      PlaceResult result =
+          (isOnce ? placeOnce : place)(expanded->problem, withLanes(ways));
       ++plan.placed;
       if (!result.placement)
         continue;

@@ -47,8 +47,8 @@ bool Rounds::next(Round &round, int64_t patience) {
   round.index = count++;
   round.evaluations = size;
   round.total = total = std::min(total + size, most);
-  round.isLast =
-      options.budget.kind == Budget::Kind::Automatic && total >= limit;
+  round.limit = options.budget.kind == Budget::Kind::Automatic ? limit : 0;
+  round.isLast = round.limit > 0 && total >= limit;
   round.seed = options.seed + static_cast<uint64_t>(round.index);
   round.expired = [this] { return isOver(); };
   return true;

@@ -29,6 +29,7 @@ struct Round {
   int64_t total = 0;       ///< with those before it
   /// Of an automatic budget: it ends there, or already has.
   bool isLast = false;
+  int64_t limit = 0; ///< the total of an automatic budget; 0: of another
   uint64_t seed = 1;
   /// Ends the round where it says true: cancelled, or out of time.
   std::function<bool()> expired;

@@ -24,12 +24,18 @@ using namespace baechi::placement::session;
 
 namespace {
 
-void placeOn(const Problem &problem, const PlaceOptions &options, bool explains,
-             PlaceResult &result) {
-  Session own(problem, options, result, explains);
+/// What is left out to be faster.
+struct Extent {
+  bool explains = true; ///< what is missing where nothing fits
+  Help help = Help::Searched;
+};
+
+void placeOn(const Problem &problem, const PlaceOptions &options,
+             const Extent &extent, PlaceResult &result) {
+  Session own(problem, options, result, extent.explains);
   if (!own.open() || !own.begin())
     return;
-  Sessions sessions(problem, options, own);
+  Sessions sessions(problem, options, own, extent.help);
   int64_t automatic = own.automaticEvaluations();
   // Small graphs have many sessions: all get as much, that none falls behind.
   constexpr int64_t visits = 8'000'000;
@@ -85,7 +91,7 @@ int64_t baechi::placement::objectiveNs(const PlaceResult &result,
 }
 
 static PlaceResult placed(const Problem &problem, const PlaceOptions &options,
-                          bool explains) {
+                          const Extent &extent) {
   PlaceResult result;
   try {
     const auto &names = placerNames();
@@ -124,10 +130,10 @@ static PlaceResult placed(const Problem &problem, const PlaceOptions &options,
     }
     std::vector<int32_t> order = deviceOrder(problem);
     if (std::is_sorted(order.begin(), order.end())) {
-      placeOn(problem, options, explains, result);
+      placeOn(problem, options, extent, result);
     } else {
       Problem reordered{problem.graph, reorder(problem.machine, order)};
-      placeOn(reordered, options, explains, result);
+      placeOn(reordered, options, extent, result);
       restoreDevices(order, result);
     }
   } catch (const Cancelled &) {
@@ -142,10 +148,22 @@ static PlaceResult placed(const Problem &problem, const PlaceOptions &options,
 
 PlaceResult baechi::placement::place(const Problem &problem,
                                      const PlaceOptions &options) {
-  return placed(problem, options, /*explains=*/true);
+  return placed(problem, options, {});
 }
 
 PlaceResult baechi::placement::placeBriefly(const Problem &problem,
                                             const PlaceOptions &options) {
-  return placed(problem, options, /*explains=*/false);
+  return placed(problem, options, {.explains = false});
+}
+
+PlaceResult baechi::placement::placeByPlacers(const Problem &problem,
+                                              PlaceOptions options) {
+  // A search begins with more.
+  options.budget = Budget::ofEvaluations(1);
+  return placed(problem, options, {.help = Help::None});
+}
+
+PlaceResult baechi::placement::placeOnce(const Problem &problem,
+                                         const PlaceOptions &options) {
+  return placed(problem, options, {.help = Help::Placed});
 }

@@ -26,9 +26,6 @@
 using namespace baechi::placement;
 using namespace baechi::placement::session;
 
-/// Graphs with more units leave less time for each candidate.
-static constexpr int32_t fewUnits = 4000;
-
 void Session::phase(const std::string &name) {
   auto now = std::chrono::steady_clock::now();
   if (currentPhase < result.phases.size())
@@ -230,12 +227,11 @@ void Session::runOthers() {
   std::unique_ptr<LpSolver> brief = createNativeSolver({.work = 1e8});
   // On a large graph nobody is asked once the bound is reached, but what one
   // device alone takes is part of every answer.
-  auto isOver = [&] { return model.numUnits > fewUnits && isDone(); };
+  auto isOver = [&] { return hasManyUnits() && isDone(); };
   for (const placers::Placer &other : placers::allPlacers())
     if (model.numUnits <= other.candidateUpTo && other.name != options.placer &&
         (!isOver() || other.name == "single"))
-      runPlacer(other,
-                model.numUnits <= fewUnits ? options.solver : brief.get());
+      runPlacer(other, hasManyUnits() ? brief.get() : options.solver);
   if (isOver())
     return;
   considerPieces();
@@ -327,6 +323,15 @@ bool Session::isDone() const {
   return isComplete || isImpossible || (allTried && !search::isSmall(model)) ||
          (contest.hasWinner() &&
           contest.leading().value <= result.lowerBoundNs);
+}
+
+/// So near the bound the search of a large graph takes seconds for nothing.
+bool Session::isNearlyDone() const {
+  constexpr int64_t part = 10'000;
+  return hasManyUnits() && options.budget.kind == Budget::Kind::Automatic &&
+         options.objective == Objective::Makespan && contest.hasWinner() &&
+         contest.leading().value - result.lowerBoundNs <=
+             result.lowerBoundNs / part;
 }
 
 void Session::takeOver(const std::string &name, const Session &weaker,

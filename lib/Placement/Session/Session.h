@@ -64,6 +64,8 @@ public:
   bool begin();
   /// Whether nothing better can be found, or nothing at all.
   bool isDone() const;
+  /// Whether one more round may find something, and is worth it.
+  bool goesOn() const { return !isDone() && !isIdle && !isNearlyDone(); }
   bool hasWinner() const { return contest.hasWinner(); }
   /// Few operators: the exact search takes part.
   bool isSmall() const { return search::isSmall(model); }
@@ -89,6 +91,8 @@ public:
   void phase(const std::string &name);
 
 private:
+  bool isNearlyDone() const;
+  bool hasFoundNothing(const search::Round &round) const;
   void group();
   void bound();
   void runPlacer(const placers::Placer &placer, const LpSolver *solver);
@@ -110,6 +114,11 @@ private:
   bool hasFewNodes() const {
     constexpr int32_t fewNodes = 50'000;
     return model.numNodes <= fewNodes;
+  }
+  /// Leaves less time for each candidate.
+  bool hasManyUnits() const {
+    constexpr int32_t fewUnits = 4000;
+    return model.numUnits > fewUnits;
   }
   bool isLarge() const { return model.numNodes > manyNodes; }
   void beginBeside();
@@ -134,6 +143,8 @@ private:
   std::future<bounds::Bound> boundBeside;
   std::vector<std::vector<Unit>> groupings; ///< known ones
   bool haveVaried = false;
+  bool isBettered = false;   ///< by a round of search
+  bool isIdle = false;       ///< a large graph's search has found nothing
   bool anyUnfit = false;     ///< a placer found nothing within the memories
   bool allTried = false;     ///< every assignment, by the search
   bool isComplete = false;   ///< proven: nothing is better

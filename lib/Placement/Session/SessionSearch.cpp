@@ -187,12 +187,24 @@ void Session::improveSmall(const search::Round &round) {
   isImpossible = isComplete && !contest.hasWinner();
 }
 
+/// Whether the search of a large graph is worth no more: an eighth of it has
+/// not bettered what is at most a quarter above the bound.
+bool Session::hasFoundNothing(const search::Round &round) const {
+  constexpr int64_t part = 8, near = 4;
+  return hasManyUnits() && hasWinner() && haveVaried && !isBettered &&
+         round.limit > 0 && round.total >= round.limit / part &&
+         value() - lowerBound() <= lowerBound() / near;
+}
+
 void Session::search(const search::Round &round) {
   phase("search");
+  int64_t before = value();
   varyStarts(round);
   if (!isDone())
     improve(round);
   if (options.cancelled && options.cancelled())
     throw Cancelled();
   improveSmall(round);
+  isBettered |= value() < before;
+  isIdle = hasFoundNothing(round);
 }

@@ -88,8 +88,8 @@ static bool mayGain(const Session &taker, const Session &giver) {
 }
 
 Sessions::Sessions(const Problem &problem, const PlaceOptions &options,
-                   Session &own)
-    : problem(problem), options(options), own(own),
+                   Session &own, Help help)
+    : problem(problem), options(options), own(own), help(help),
       numDevices(problem.machine.devices.size()),
       isOfOneKind(std::all_of(
           problem.machine.devices.begin(), problem.machine.devices.end(),
@@ -98,7 +98,8 @@ Sessions::Sessions(const Problem &problem, const PlaceOptions &options,
           })) {
   size_t size = problem.graph.ops.size();
   std::vector<LinkModel> models;
-  if (size <= manyOperators && !problem.machine.stagedThrough && numDevices > 1)
+  if (help != Help::None && size <= manyOperators &&
+      !problem.machine.stagedThrough && numDevices > 1)
     for (LinkModel less : {LinkModel::Sequential, LinkModel::Duplex,
                            LinkModel::Parallel, LinkModel::Unlimited}) {
       if (less == problem.machine.linkModel ||
@@ -107,7 +108,9 @@ Sessions::Sessions(const Problem &problem, const PlaceOptions &options,
       models.push_back(less);
     }
   models.push_back(problem.machine.linkModel);
-  std::vector<std::vector<int32_t>> parts = partsOf(problem);
+  std::vector<std::vector<int32_t>> parts;
+  if (help == Help::Searched)
+    parts = partsOf(problem);
   std::vector<int32_t> &all = parts.emplace_back(numDevices);
   std::iota(all.begin(), all.end(), 0);
   for (const std::vector<int32_t> &devices : parts)
@@ -246,7 +249,7 @@ void Sessions::begin(bool ofAllDevices) {
     for (const search::Round &round : past)
       forEachNeeded(std::span(entries).subspan(first, last - first),
                     [&](const Entry &entry) {
-                      if (!entry.session->isDone())
+                      if (isSearched(entry))
                         entry.session->search(round);
                     });
   }
@@ -267,6 +270,12 @@ void Sessions::dismiss() {
     entries[k].isNeeded = entries[k].isNeeded && canHelp(k);
 }
 
+/// Whether it has one more round.
+bool Sessions::isSearched(const Entry &entry) const {
+  return (help == Help::Searched || entry.session == &own) &&
+         entry.session->goesOn();
+}
+
 bool Sessions::search(const search::Round &round) {
   if (round.total >= lateEvaluations)
     begin(/*ofAllDevices=*/false);
@@ -280,11 +289,18 @@ bool Sessions::search(const search::Round &round) {
   dismiss();
   forEachNeeded(entries, [&](const Entry &entry) {
     Session &session = *entry.session;
-    if (!session.isDone())
+    if (isSearched(entry))
       session.search(mayTakeOver(entry) ? less : round);
-    goesOn |= !session.isDone();
+    goesOn |= isSearched(entry);
   });
-  return goesOn;
+  if (goesOn || own.isDone() || round.limit < lateEvaluations)
+    return goesOn;
+  // The search ends early: those that would have begun later are asked now.
+  begin(/*ofAllDevices=*/false);
+  return std::any_of(entries.begin(), entries.end(),
+                     [this](const Entry &entry) {
+                       return entry.isNeeded && isSearched(entry);
+                     });
 }
 
 void Sessions::finish() {

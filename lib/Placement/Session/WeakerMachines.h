@@ -36,11 +36,19 @@ constexpr size_t fewOperators = 1000;
 /// are equal then.
 std::vector<std::vector<int32_t>> partsOf(const Problem &problem);
 
+/// What machines that can do less are asked for.
+enum class Help {
+  None,
+  Placed,   ///< what placers find for all devices with links that do less
+  Searched, ///< what a search finds, for parts of the devices, too
+};
+
 /// The session of a problem, and those of what can do less.
 class Sessions {
 public:
   /// \p own has begun; it and the others must outlive this.
-  Sessions(const Problem &problem, const PlaceOptions &options, Session &own);
+  Sessions(const Problem &problem, const PlaceOptions &options, Session &own,
+           Help help);
   Sessions(const Sessions &) = delete;
 
   /// Whether one that is of all devices has no answer yet.
@@ -75,6 +83,7 @@ private:
   void add(LinkModel links, const std::vector<int32_t> &devices);
   const Session *sessionOf(const std::vector<int32_t> &devices) const;
   void connect(Entry &taker);
+  bool isSearched(const Entry &entry) const;
   bool canHelp(size_t giver) const;
   bool mayTakeOver(const Entry &taker) const;
   void start(size_t k);
@@ -86,6 +95,7 @@ private:
   const Problem &problem;
   const PlaceOptions &options;
   Session &own;
+  Help help;
   size_t numDevices;
   bool isOfOneKind; ///< all devices
   std::vector<search::Round> past;

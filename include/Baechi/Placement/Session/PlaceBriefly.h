@@ -17,6 +17,13 @@ namespace baechi::placement {
 /// as long as placing.
 PlaceResult placeBriefly(const Problem &problem, const PlaceOptions &options);
 
+/// What the placers find, without a search.
+PlaceResult placeByPlacers(const Problem &problem, PlaceOptions options);
+
+/// What `place` finds with a search of the machine itself: of those that can do
+/// less only links are looked at, by placers.
+PlaceResult placeOnce(const Problem &problem, const PlaceOptions &options);
+
 } // namespace baechi::placement
 
 #endif // BAECHI_PLACEMENT_SESSION_PLACEBRIEFLY_H
