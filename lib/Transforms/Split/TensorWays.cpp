@@ -29,7 +29,8 @@ TensorWays::TensorWays(const BatchRoles &batch, int64_t count)
     for (unsigned dim = type.getRank(); dim-- > 0;)
       if (int64_t extent = type.getDimSize(dim); extent % count == 0) {
         commit(plan, followCut(argument, {dim}, evenPieces(extent, count),
-                               options, plan));
+                               options, plan),
+               "it is a matrix that the step is given");
         break;
       }
   }
