@@ -16,18 +16,24 @@ from baechi.models import configuration, training
 BATCH_DIMENSION = {"mlp": 0, "transformer": 0, "convnet": 0, "lstm": 1, "gnmt": 1}
 
 
-def step(model, preset="tiny", pieces=2):
+def step(model, preset="tiny", pieces=2, batch=None):
     if model not in BATCH_DIMENSION:
         raise ValueError(f"{model}: not a mean over parts of its batch")
-    original = training.make_step
+    size = batch or configuration.configure(model, preset).batch
+    if size % pieces:
+        raise ValueError(f"a batch of {size} has no {pieces} equal parts")
+    losses, original = [], training.make_step
 
     def make_step(loss, params, batch, algorithm, rate=0.0):
         if rate:
             raise ValueError("parts of a batch would draw other masks of a dropout")
-        return original(_cut(loss, BATCH_DIMENSION[model], pieces), params, batch, algorithm)
+        losses.append(loss)  # the first is a part's, as its states have as many rows
+        cut = _cut(losses[0], BATCH_DIMENSION[model], pieces)
+        return original(cut, params, batch, algorithm)
 
     with mock.patch.object(training, "make_step", make_step):
-        return configuration.training_step(model, preset)
+        configuration.training_step(model, preset, {"batch": size // pieces})
+        return configuration.training_step(model, preset, {"batch": size})
 
 
 def _cut(loss, dimension, pieces):
@@ -43,8 +49,6 @@ def _cut(loss, dimension, pieces):
 
 def _part(array, dimension, pieces, i):
     size = array.shape[dimension]
-    if size % pieces:
-        raise ValueError(f"a batch of {size} has no {pieces} equal parts")
     first = i * size // pieces
     index = [slice(None)] * array.ndim
     index[dimension] = slice(first, first + size // pieces)
