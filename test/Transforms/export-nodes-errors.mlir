@@ -2,13 +2,15 @@
 // RUN: not baechi-opt %s --split-input-file --baechi-export-nodes="file=%t.json parts=2" 2>&1 | FileCheck %s --check-prefix=COSTS
 // RUN: not baechi-opt %s --split-input-file --baechi-annotate-costs --baechi-export-nodes=parts=2 2>&1 | FileCheck %s --check-prefix=FILE
 // RUN: not baechi-opt %s --split-input-file --baechi-annotate-costs --baechi-export-nodes="file=%t.json parts=2 pieces=1" 2>&1 | FileCheck %s --check-prefix=PIECES
-// CHECK: export-nodes-errors.mlir:[[#@LINE+9]]:1: error: the step has no batch to cut in 3 replicas
+// CHECK: export-nodes-errors.mlir:[[#@LINE+11]]:1: error: the step has no batch to cut in 3 replicas
 // COSTS: has no 'baechi.cost'; run --baechi-annotate-costs
 // FILE: error: no file for the graph; name one (file=)
 // RUN: not baechi-opt %s --split-input-file --baechi-annotate-costs --baechi-export-nodes="file=%t.json parts=0" 2>&1 | FileCheck %s --check-prefix=PARTS
 // PARTS: error: parts=0: a batch has one part or more
 // RUN: not baechi-opt %s --split-input-file --baechi-annotate-costs --baechi-export-nodes="file=%t.json kind=tpu" 2>&1 | FileCheck %s --check-prefix=KIND
 // KIND: error: no roofline of kind 'tpu'; describe it with roofline=
+// RUN: not baechi-opt %s --split-input-file --baechi-annotate-costs --baechi-export-nodes="file=%t.json parts=2 pieces=2,2" 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: pieces=2 is there twice
 // PIECES: error: pieces=1: ways have two and more
 
 func.func @parameters(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}) -> tensor<300x300xf32> {

@@ -38,6 +38,8 @@ struct SplitReport {
   int64_t arguments = 0, argumentBytes = 0, results = 0;
   /// Arguments that are read in pieces and stored whole, counted by the reason.
   std::map<std::string, int64_t> wholeArguments;
+  /// Estimated for all operations of the step, as for its classes.
+  int64_t totalNs = 0;
   /// Pieces follow each other, as micro-batches.
   bool isChained = false;
   /// The class that saves the most, alone, was cut first: no other plan was

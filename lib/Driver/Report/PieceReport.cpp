@@ -45,10 +45,15 @@ static std::string describeClass(const SplitReport::Class &cut) {
   return text;
 }
 
-/// What the class is for, by the estimate that proposed it.
-static std::string describeWorth(const SplitReport::Class &cut) {
-  std::string text =
-      "  " + cut.why + ": estimated to save " + millisecondsText(cut.savedNs);
+/// What the class is for, by the estimate that proposed it. Pieces that follow
+/// each other save memory.
+static std::string describeWorth(const SplitReport &report,
+                                 const SplitReport::Class &cut) {
+  std::string text = "  " + cut.why;
+  if (report.isChained)
+    return text;
+  text += ": estimated to save " + millisecondsText(cut.savedNs) + " of " +
+          millisecondsText(report.totalNs);
   if (cut.copiedNs > 0)
     text += ", less " + millisecondsText(cut.copiedNs) + " of copies and sums";
   if (cut.sentNs > 0)
@@ -90,11 +95,15 @@ static std::string describePrediction(const PieceReport &report) {
     return pieces + "; the whole step does not fit the memories";
   std::string text =
       pieces + ", the whole step " + millisecondsText(*report.wholeNs);
-  if (report.isKept && report.piecesNs)
-    llvm::raw_string_ostream(text)
-        << ": saves " << millisecondsText(*report.wholeNs - *report.piecesNs)
-        << format(" (%.0f %%)", 100.0 * (*report.wholeNs - *report.piecesNs) /
-                                    std::max<int64_t>(1, *report.wholeNs));
+  if (!report.isKept || !report.piecesNs)
+    return text;
+  // They may be kept for what a few steps took.
+  int64_t saved = *report.wholeNs - *report.piecesNs;
+  llvm::raw_string_ostream(text)
+      << ": " << (saved < 0 ? "loses " : "saves ")
+      << millisecondsText(std::abs(saved))
+      << format(" (%.0f %%)", 100.0 * std::abs(saved) /
+                                  std::max<int64_t>(1, *report.wholeNs));
   return text;
 }
 
@@ -119,7 +128,7 @@ std::vector<std::string> PieceReport::lines() const {
   for (const SplitReport::Class &each :
        llvm::ArrayRef(cut.classes).take_front(kShown)) {
     lines.push_back(describeClass(each));
-    lines.push_back(describeWorth(each));
+    lines.push_back(describeWorth(cut, each));
   }
   if (cut.classes.size() > kShown)
     lines.push_back("and " + std::to_string(cut.classes.size() - kShown) +

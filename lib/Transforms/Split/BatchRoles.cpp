@@ -47,6 +47,25 @@ Location BatchRoles::locOf(int32_t id) const {
   return op ? op->getLoc() : valueOf(id, 0).getLoc();
 }
 
+bool BatchRoles::readsOwn(const placement::Edge &edge) const {
+  Operation *op = whole.operation(edge.to);
+  const OperationCut *how = cutOf(edge.to);
+  const Cut &cut = plan.cuts[plan.cutOf.lookup(op)];
+  Value root = valueOf(edge.from, edge.output);
+  bool isOwn = llvm::all_of(op->getOpOperands(), [&](OpOperand &use) {
+    if (rootOf(use.get()) != root)
+      return true;
+    auto at = cut.values.find(use.get());
+    return at != cut.values.end() &&
+           how->operands[use.getOperandNumber()] == at->second;
+  });
+  // What its body reads where it likes.
+  for (Value value : valuesReadBy(op))
+    if (rootOf(value) == root && !llvm::is_contained(op->getOperands(), value))
+      isOwn &= how->captures.contains(value);
+  return isOwn;
+}
+
 namespace {
 class Sorter {
 public:
@@ -82,27 +101,31 @@ private:
         << remark::metric("Reason", why);
   }
 
-  /// Edges between operators go from earlier ones to later ones.
+  /// Edges between operators go from earlier ones to later ones. What takes
+  /// neither time nor memory carries on what it reads, such as a tensor that is
+  /// filled with a sum.
   void sort() {
+    llvm::DenseMap<int32_t, SmallVector<int32_t>> reads;
+    for (const placement::Edge &edge : graph.edges)
+      if (edge.output >= 0)
+        reads[edge.to].push_back(edge.from);
     for (int32_t id = 0, n = graph.ops.size(); id < n; ++id) {
       Operation *op = batch.whole.operation(id);
       const OperationCut *how = batch.cutOf(id);
       bool isCut = how ? how->kind != OperationCut::Kind::Partial
                        : !op && batch.positionOf(id, 0);
-      roles.push_back(op && !isComputed(op) ? Role::Free
-                      : isCut               ? Role::OfPart
-                                            : Role::Shared);
+      bool isFree =
+          op && !isComputed(op) && llvm::all_of(reads[id], [&](int32_t from) {
+            return roles[from] == Role::Free;
+          });
+      bool isOfAll = llvm::any_of(reads[id], [&](int32_t from) {
+        return roles[from] == Role::OfPart || roles[from] == Role::OfAll;
+      });
+      roles.push_back(isFree    ? Role::Free
+                      : isCut   ? Role::OfPart
+                      : isOfAll ? Role::OfAll
+                                : Role::Shared);
     }
-    llvm::DenseMap<int32_t, SmallVector<int32_t>> reads;
-    for (const placement::Edge &edge : graph.edges)
-      if (edge.output >= 0)
-        reads[edge.to].push_back(edge.from);
-    for (int32_t id = 0, n = graph.ops.size(); id < n; ++id)
-      if (roles[id] == Role::Shared &&
-          llvm::any_of(reads[id], [&](int32_t from) {
-            return roles[from] == Role::OfPart || roles[from] == Role::OfAll;
-          }))
-        roles[id] = Role::OfAll;
   }
 
   void findObstacles() {
@@ -113,7 +136,7 @@ private:
         checkRead(edge);
     llvm::StringMap<bool> isGroupOfParts;
     for (auto [id, op] : llvm::enumerate(graph.ops)) {
-      if (!op.group)
+      if (!op.group || roles[id] == Role::Free)
         continue;
       bool isOfPart = roles[id] == Role::OfPart;
       auto [known, isNew] = isGroupOfParts.try_emplace(*op.group, isOfPart);
@@ -132,23 +155,9 @@ private:
               "it is made of the whole batch, and parts read it");
     if (from != Role::OfPart)
       return;
-    Operation *op = batch.whole.operation(edge.to);
-    const OperationCut *how = batch.cutOf(edge.to);
-    const Cut &cut = batch.plan.cuts[batch.plan.cutOf.lookup(op)];
-    Value root = batch.valueOf(edge.from, edge.output);
-    bool isOwn = llvm::all_of(op->getOpOperands(), [&](OpOperand &use) {
-      if (rootOf(use.get()) != root)
-        return true;
-      auto at = cut.values.find(use.get());
-      return at != cut.values.end() &&
-             how->operands[use.getOperandNumber()] == at->second;
-    });
-    for (Value value : valuesReadBy(op))
-      if (rootOf(value) == root &&
-          !llvm::is_contained(op->getOperands(), value))
-        isOwn &= how->captures.contains(value);
-    if (!isOwn)
-      against(op->getLoc(), "it reads other parts of the batch than its own");
+    if (!batch.readsOwn(edge))
+      against(batch.locOf(edge.to),
+              "it reads other parts of the batch than its own");
   }
 
   void against(Location loc, StringRef why) {

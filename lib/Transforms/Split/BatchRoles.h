@@ -38,6 +38,9 @@ struct BatchRoles {
   /// How an operator of a part is cut; null for arguments.
   const OperationCut *cutOf(int32_t id) const;
   mlir::Location locOf(int32_t id) const;
+  /// Whether all that the operator of a part reads of \p edge is cut as the
+  /// value is.
+  bool readsOwn(const placement::Edge &edge) const;
 };
 
 /// Chooses the batch of \p step, as for replicas, and sorts operators. What

@@ -106,8 +106,8 @@ preferredBatch(const Cut &largest, const SplitPlan &plan, func::FuncOp step,
     return std::nullopt;
   std::optional<Cut> batch =
       chooseBatch(plan, step, estimate, options, /*leastNs=*/0);
-  if (batch && estimate.savedNs(*batch) <
-                   kLeastOfBatch * estimate.savedNs(largest))
+  if (batch &&
+      estimate.savedNs(*batch) < kLeastOfBatch * estimate.savedNs(largest))
     return std::nullopt;
   return batch;
 }

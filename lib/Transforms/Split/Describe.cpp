@@ -80,6 +80,7 @@ static std::string cutsOf(func::FuncOp step, const SplitPlan &plan) {
 SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
   SplitReport report;
   report.cuts = cutsOf(step, plan);
+  report.totalNs = std::llround(plan.totalNs);
   report.isLargestFirst = plan.isLargestFirst;
   // An operation may stay whole on several cuts' ways, for one reason.
   DenseMap<Operation *, llvm::SmallSet<std::string, 2>> told;

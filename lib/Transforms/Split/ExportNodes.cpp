@@ -9,7 +9,9 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Placement/Io/AlternativesFile.h"
 #include "Baechi/Transforms/Passes.h"
+#include "Describe.h"
 #include "NodesGraph.h"
+#include "mlir/IR/Remarks.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_EXPORTNODES
@@ -30,6 +32,17 @@ struct ExportNodes : public baechi::impl::ExportNodesBase<ExportNodes> {
   }
 
 private:
+  /// What was taken for the batch: a person sees whether it is.
+  static void remarkBatch(func::FuncOp step, const BatchRoles &batch) {
+    for (const Cut &cut : batch.plan.cuts)
+      remark::passed(step.getLoc(), remark::RemarkOpts::name("batch")
+                                        .category("baechi-export-nodes")
+                                        .function(step.getName()))
+          << remark::metric("Along", describePlace(step, cut))
+          << remark::metric("Rows", cut.extent())
+          << remark::metric("Parts", batch.parts);
+  }
+
   LogicalResult exportStep() {
     FailureOr<func::FuncOp> step = findFuncStep(getOperation());
     if (failed(step))
@@ -45,6 +58,8 @@ private:
     for (unsigned count : pieces) {
       if (count < 2)
         return error() << "pieces=" << count << ": ways have two and more";
+      if (llvm::is_contained(options.pieces, count))
+        return error() << "pieces=" << count << " is there twice";
       options.pieces.push_back(count);
     }
     if (!roofline.empty()) {
@@ -62,6 +77,7 @@ private:
     FailureOr<BatchRoles> batch = findBatchRoles(*step, parts);
     if (failed(batch))
       return failure();
+    remarkBatch(*step, *batch);
     NodesGraph made = nodesGraph(*batch, options);
     std::string text;
     std::string wrong =

@@ -8,6 +8,7 @@
 
 #include "NodeWays.h"
 #include "Estimate.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace baechi;
@@ -23,7 +24,7 @@ NodeWays::NodeWays(const BatchRoles &batch, const NodesOptions &options)
     if (rows % count != 0)
       continue;
     pieces.push_back(count);
-    most = std::max(most, count);
+    summands = std::lcm(summands, count);
   }
 }
 
@@ -45,7 +46,7 @@ std::vector<int64_t> NodeWays::shapeOf(int32_t id, int32_t output) const {
   std::vector<int64_t> all = extents(id, output);
   if (!at) {
     if (isParted())
-      all.insert(all.begin(), std::max<int64_t>(most, 1));
+      all.insert(all.begin(), summands);
     return all;
   }
   std::vector<int64_t> shape;
@@ -69,7 +70,7 @@ placement::Cut NodeWays::cutOf(int32_t id, int32_t output,
                                int64_t count) const {
   std::optional<CutPosition> at = batch.positionOf(id, output);
   return at ? evenly(int32_t(at->dim) + 1, rows, count)
-            : evenly(0, most, count);
+            : evenly(0, summands, count);
 }
 
 std::optional<int32_t> NodeWays::stated(int32_t id, int32_t output,

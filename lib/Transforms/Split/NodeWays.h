@@ -52,7 +52,8 @@ protected:
   const BatchRoles &batch;
   const placement::Graph &whole;
   const NodesOptions &options;
-  int64_t rows, most = 0; ///< of a part, and of pieces
+  int64_t rows;         ///< of a part
+  int64_t summands = 1; ///< what all numbers of pieces divide
   llvm::SmallVector<int64_t> pieces;
   std::vector<TensorWays> tensors;
 

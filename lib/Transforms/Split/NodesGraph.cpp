@@ -308,7 +308,7 @@ private:
         continue;
       bool isSum = isSummand(edge.from, edge.output);
       bool isOfPart = roleOf(edge.to) == Role::OfPart;
-      if (isOfPart ? isSum || !readsOwn(edge) : !isParted() || !isSum)
+      if (isOfPart ? isSum || !batch.readsOwn(edge) : !isParted() || !isSum)
         continue;
       ArrayRef<int32_t> from = ids[edge.from], to = ids[edge.to];
       for (auto [number, id] : llvm::enumerate(from))
@@ -316,20 +316,6 @@ private:
           addInput(isOfPart ? to[number] : to.front(), "data/", count,
                    {id, edge.output, cutOf(edge.from, edge.output, count)});
     }
-  }
-
-  /// Whether all that the operator reads of the value is cut as the value is.
-  bool readsOwn(const placement::Edge &edge) const {
-    Operation *op = batch.whole.operation(edge.to);
-    const OperationCut *how = batch.cutOf(edge.to);
-    const Cut &cut = batch.plan.cuts[batch.plan.cutOf.lookup(op)];
-    Value root = batch.valueOf(edge.from, edge.output);
-    return llvm::all_of(op->getOpOperands(), [&](OpOperand &use) {
-      auto at = cut.values.find(use.get());
-      return rootOf(use.get()) != root ||
-             (at != cut.values.end() &&
-              how->operands[use.getOperandNumber()] == at->second);
-    });
   }
 
   std::vector<SmallVector<int32_t, 1>> ids; ///< in the graph, by operator

@@ -264,7 +264,14 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
   if (failed(plan) || plan->cuts.empty())
     return plan;
   Estimate estimate(step, options);
-  for (Cut &cut : plan->cuts)
+  plan->totalNs = estimate.totalNs();
+  for (Cut &cut : plan->cuts) {
     cut.worth = estimate.worthOf(cut, *plan);
+    // It may save more of other classes' sums than it costs.
+    if (cut.worth.copiedNs < 0) {
+      cut.worth.savedNs -= cut.worth.copiedNs;
+      cut.worth.copiedNs = 0;
+    }
+  }
   return plan;
 }

@@ -71,6 +71,8 @@ struct SplitPlan {
   llvm::DenseSet<mlir::Operation *> kept;
   /// Means and variances are sent in one message (Moments.h).
   bool mergeMoments = false;
+  /// All operations, as classes' worth is estimated.
+  double totalNs = 0;
   /// The first class that was chosen is the one that saves the most, alone.
   bool isLargestFirst = true;
 

@@ -28,8 +28,9 @@ TensorWays::TensorWays(const BatchRoles &batch, int64_t count)
       continue;
     for (unsigned dim = type.getRank(); dim-- > 0;)
       if (int64_t extent = type.getDimSize(dim); extent % count == 0) {
-        commit(plan, followCut(argument, {dim}, evenPieces(extent, count),
-                               options, plan),
+        commit(plan,
+               followCut(argument, {dim}, evenPieces(extent, count), options,
+                         plan),
                "it is a matrix that the step is given");
         break;
       }
