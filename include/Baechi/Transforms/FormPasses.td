@@ -195,6 +195,15 @@ def ExportNodes : Pass<"baechi-export-nodes", "::mlir::ModuleOp"> {
     ([nodes.md](nodes.md)). The step stays as it is. The batch is found as for
     replicas; a step without one is an error. What stands against parts gets a
     remark (`not-parted`), and the graph then is of one part.
+
+    `--baechi-export-nodes=file=graph.json` says of a step that has no costs
+    ```mlir
+    func.func @step(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {
+      // expected-error@below {{has no 'baechi.cost'; run --baechi-annotate-costs}}
+      %0 = math.exp %x : tensor<16x8xf32>
+      return %0 : tensor<16x8xf32>
+    }
+    ```
   }];
   let options = [
     Option<"file", "file", "std::string", "\"\"", "where the graph is written">,

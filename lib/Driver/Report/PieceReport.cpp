@@ -54,11 +54,13 @@ static std::string describeWorth(const SplitReport &report,
     return text;
   text += ": estimated to save " + millisecondsText(cut.savedNs) + " of " +
           millisecondsText(report.totalNs);
-  if (cut.copiedNs > 0)
+  constexpr int64_t kShownNs = 1000;
+  bool copies = cut.copiedNs >= kShownNs;
+  if (copies)
     text += ", less " + millisecondsText(cut.copiedNs) + " of copies and sums";
-  if (cut.sentNs > 0)
-    text += (cut.copiedNs > 0 ? " and " : ", less ") +
-            millisecondsText(cut.sentNs) + " of messages";
+  if (cut.sentNs >= kShownNs)
+    text += (copies ? " and " : ", less ") + millisecondsText(cut.sentNs) +
+            " of messages";
   return text;
 }
 
