@@ -360,6 +360,16 @@ def test_losses_equal_those_of_jax(tmp_path, monkeypatch, name):
     assert_losses(row)
 
 
+def test_losses_in_pieces_equal_those_of_jax(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    out = tmp_path / "out"
+    assert command.main(["losses-pieces", "--models=mlp-tiny", f"--output={out}"]) == 0
+    (row,) = report.read(out / "experiments.json")["losses-pieces"].rows
+    differences = [row[mode].partition(",")[0] for mode in losses.MODES]
+    assert all(float(text) < 1e-4 for text in differences), row
+    assert not row["forced:2"].endswith("whole") and not row["canonical:2"].endswith("whole"), row
+
+
 @pytest.mark.loss_curves
 @pytest.mark.parametrize("name", [benchmark.name for benchmark in benchmarks.TRAINED])
 def test_losses_of_every_model_equal_those_of_jax(tmp_path, name):

@@ -50,9 +50,10 @@ _HELP = {
     "memory": "larger models, and less memory, by a pool (minutes; not among all)",
     "halves": "every model in half of its memory, and less by a pool (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
+    "losses-pieces": "the same in pieces, by what may be cut (minutes; not among all)",
 }
 # Tables by model; `pieces` goes on by itself.
-_RESUMED = (*TABLES, "all", "learned", "compile", "losses")
+_RESUMED = (*TABLES, "all", "learned", "compile", "losses", "losses-pieces")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -191,7 +192,7 @@ def _run(options: argparse.Namespace) -> list[Table]:
             report.keep(options.output, made, machine.description)
         return _published(options.output, made, machine.description)
     models = benchmarks.REDUCED if options.execute else benchmarks.FULL
-    if options.experiment == "losses":
+    if options.experiment in ("losses", "losses-pieces"):
         models = benchmarks.TRAINED
     if options.experiment == "learned":
         models = benchmarks.LEARNED
@@ -230,6 +231,8 @@ def _tables(options: argparse.Namespace) -> dict[str, Callable[[Setting], Table]
     """What makes the tables that were asked for, by their names."""
     if options.experiment == "losses":
         return {"losses": losses.loss_curves}
+    if options.experiment == "losses-pieces":
+        return {"losses-pieces": losses.loss_curves_in_pieces}
     if options.experiment == "learned":
         return {"learned": learning.learned_placers}
     if options.experiment == "pieces":

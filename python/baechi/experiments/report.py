@@ -18,7 +18,7 @@ from baechi.importer.common.errors import ImportFailure
 
 RESULTS = "experiments.json"
 _FORMAT = {"format": "baechi-experiments", "version": 1}
-_LAST = ["compile", "executed", "learned", "losses"]  # of the page, after the numbered tables
+_LAST = ["compile", "executed", "learned", "losses", "losses-pieces"]  # of the page, after the numbered tables
 
 
 def keep(folder: pathlib.Path, tables: list[Table], machine: str) -> None:
@@ -101,6 +101,7 @@ python -m baechi.experiments all --output=docs
 python -m baechi.experiments table4 --execute --output=docs
 python -m baechi.experiments compile --models=inception-32,gnmt50-128 --output=docs
 python -m baechi.experiments losses --output=docs
+python -m baechi.experiments losses-pieces --output=docs
 python -m baechi.experiments learned --output=docs
 python -m baechi.experiments p3 --output=docs
 python -m baechi.experiments orion --output=docs
