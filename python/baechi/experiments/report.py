@@ -18,7 +18,8 @@ from baechi.importer.common.errors import ImportFailure
 
 RESULTS = "experiments.json"
 _FORMAT = {"format": "baechi-experiments", "version": 1}
-_LAST = ["compile", "executed", "learned", "losses", "losses-pieces"]  # of the page, after the numbered tables
+# Of the page, after the numbered tables.
+_LAST = ["compile", "executed", "learned", "losses", "losses-pieces"]
 
 
 def keep(folder: pathlib.Path, tables: list[Table], machine: str) -> None:
