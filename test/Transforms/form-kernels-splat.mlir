@@ -34,3 +34,29 @@ func.func @window(%image: tensor<1x6x6x4xf32>) -> tensor<1x4x4x8xf32> {
   %r = linalg.conv_2d_nhwc_hwcf ins(%image, %ones : tensor<1x6x6x4xf32>, tensor<3x3x4x8xf32>) outs(%f : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
   return %r : tensor<1x4x4x8xf32>
 }
+
+// -----
+
+// An exact step's, too, with what it says of how the sum rounds.
+// CHECK-LABEL: func.func @exact_state(
+// CHECK: func.func private @mul_sum{{.*}}(%{{.*}}: tensor<16x64xf32>) -> tensor<64xf32>
+// CHECK: linalg.generic {{.*}}iterator_types = ["reduction", "parallel"]
+// CHECK: arith.mulf %{{.*}} fastmath<contract> : f32
+// CHECK: arith.addf %{{.*}} fastmath<contract> : f32
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+func.func @exact_state(%w: tensor<16x64xf32>) -> tensor<8x64xf32> attributes {baechi.implementation = "exact"} {
+  %zero = arith.constant 0.0 : f32
+  %state = arith.constant dense<0.0> : tensor<8x16xf32>
+  %e = tensor.empty() : tensor<8x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x64xf32>) -> tensor<8x64xf32>
+  %r = linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%state, %w : tensor<8x16xf32>, tensor<16x64xf32>) outs(%f : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %product = arith.mulf %a, %b fastmath<contract> : f32
+    %next = arith.addf %sum, %product fastmath<contract> : f32
+    linalg.yield %next : f32
+  } -> tensor<8x64xf32>
+  return %r : tensor<8x64xf32>
+}

@@ -148,24 +148,22 @@ struct ReduceOnce : OpRewritePattern<GenericOp> {
                                                          type.getElementType())
                                      .getResult())
                       .result();
-    bool isFloat = isa<FloatType>(type.getElementType());
-    Location adds =
-        op.getBody()->getTerminator()->getOperand(0).getDefiningOp()->getLoc();
+    // The same product and sum, with what exact steps say of how they round.
+    Block *given = op.getBody();
     auto once = GenericOp::create(
         rewriter, loc, start.getType(), other, start,
         {maps[side].replaceDimsAndSymbols(renumbered, {}, count, 0),
          AffineMap::get(count, 0, sums, context)},
         keptKinds, [&](OpBuilder &body, Location loc, ValueRange arguments) {
-          Value factor = arith::ConstantOp::create(body, loc, number);
-          Value product, sum;
-          if (isFloat) {
-            product = arith::MulFOp::create(body, loc, arguments[0], factor);
-            sum = arith::AddFOp::create(body, adds, arguments[1], product);
-          } else {
-            product = arith::MulIOp::create(body, loc, arguments[0], factor);
-            sum = arith::AddIOp::create(body, adds, arguments[1], product);
-          }
-          YieldOp::create(body, loc, sum);
+          IRMapping mapping;
+          mapping.map(given->getArgument(side), arguments[0]);
+          mapping.map(given->getArgument(1 - side),
+                      arith::ConstantOp::create(body, loc, number));
+          mapping.map(given->getArgument(2), arguments[1]);
+          for (Operation &each : given->without_terminator())
+            body.clone(each, mapping);
+          Value sum = given->getTerminator()->getOperand(0);
+          YieldOp::create(body, loc, mapping.lookup(sum));
         });
     Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
                                           type.getElementType());
@@ -256,12 +254,11 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
 void formkernels::foldIntoContractions(func::FuncOp step) {
   RewritePatternSet patterns(step.getContext());
   patterns.add<FoldTransposedResult>(step.getContext());
-  // These round in another way, and who reads a tensor decides on them.
-  if (!isExact(step)) {
-    // First: an addition must not make the sums start from elsewhere.
-    patterns.add<ReduceOnce>(step.getContext(), /*benefit=*/2);
+  // First: an addition must not make the sums start from elsewhere.
+  patterns.add<ReduceOnce>(step.getContext(), /*benefit=*/2);
+  // Rounds in another way, and who reads a tensor decides on it.
+  if (!isExact(step))
     patterns.add<FoldAddition>(step.getContext());
-  }
   (void)applyPatternsGreedily(
       step, std::move(patterns),
       GreedyRewriteConfig().enableFolding(false).setRegionSimplificationLevel(
