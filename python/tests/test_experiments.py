@@ -4,6 +4,7 @@
 """The paper's experiments as commands: tables, files, and placers of one's own."""
 
 import json
+import pathlib
 
 import pytest
 
@@ -434,3 +435,11 @@ def test_every_model_is_run_in_half_of_its_memory(monkeypatch):
     assert float(row["resident"]) < float(row["half"]) < float(row["peak"])
     assert not row.get("pooled", row["slower"]).startswith(halves.UNFIT)
     assert row["bits"] == "the same"
+
+
+def test_the_page_says_what_the_results_say():
+    # By words: the page's lines are wrapped.
+    docs = pathlib.Path(__file__).resolve().parents[2] / "docs"
+    machine = json.loads((docs / report.RESULTS).read_text())["machine"]
+    written = report.page_text(list(report.read(docs / report.RESULTS).values()), machine)
+    assert (docs / "experiments.md").read_text().split() == written.split()

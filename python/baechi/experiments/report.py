@@ -39,7 +39,7 @@ def publish(folder: pathlib.Path, machine: str) -> list[pathlib.Path]:
     """Writes the page and the plots of what experiments.json has. Returns the files."""
     known = read(folder / RESULTS)
     page = folder / "experiments.md"
-    files.write(page, _page(list(known.values()), machine).encode())
+    files.write(page, page_text(list(known.values()), machine).encode())
     if "pieces" in known:
         _fill(folder / "splitting.md", pieces.on_a_page(known))
     return [page, *(plot(table, folder) for table in known.values() if table.plot)]
@@ -90,7 +90,8 @@ def _cell(value: Cell) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _page(tables: list[Table], machine: str) -> str:
+def page_text(tables: list[Table], machine: str) -> str:
+    """The page, in Markdown."""
     low, high = published.PLACEMENT_SECONDS["optimised"]
     slow, fast = published.GNMT_SPEED_UP
     head = f"""<!-- Written by python -m baechi.experiments; do not edit. -->
