@@ -56,10 +56,9 @@ void Reach::propose(int64_t most, std::set<std::string> &notes) {
   const int64_t usual = costOfProposals(devices);
   const int64_t until = proposer.spent() + std::min(most, usual);
   std::vector<Proposal *> proposals = proposer.run(devices, notes);
-  std::stable_sort(proposals.begin(), proposals.end(),
-                   [](const Proposal *a, const Proposal *b) {
-                     return a->bound < b->bound;
-                   });
+  std::stable_sort(
+      proposals.begin(), proposals.end(),
+      [](const Proposal *a, const Proposal *b) { return a->bound < b->bound; });
   for (Proposal *each : proposals) {
     if (each->bound >= best.ns)
       break;
@@ -108,8 +107,7 @@ void Reach::improve(int64_t until) {
     if (setting.likes[op] == 0 || setting.replica.alternatives.of[op].empty())
       continue;
     const Operator &of = setting.replica.graph.ops[op];
-    std::vector<int64_t> key = {of.backward, of.part.has_value(),
-                                of.exchange};
+    std::vector<int64_t> key = {of.backward, of.part.has_value(), of.exchange};
     for (const auto &[kind, ns] : of.timeNs)
       key.push_back(ns);
     for (const Output &output : of.outputs)
