@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from baechi.checking.options import CheckError as CheckError
     from baechi.compiling.modules import graph_of as graph_of
+    from baechi.compiling.nodes import NodesPlan as NodesPlan
+    from baechi.compiling.nodes import plan_nodes as plan_nodes
     from baechi.compiling.tools import CompileError as CompileError
     from baechi.graphs.evaluator import Evaluation as Evaluation
     from baechi.graphs.evaluator import Evaluations as Evaluations
@@ -76,6 +78,7 @@ _PUBLIC = {
     "baechi.graphs.placing": ["Comparison", "compare", "judge", "place", "placers"],
     "baechi.graphs.placement": ["Placement"],
     "baechi.compiling.modules": ["graph_of"],
+    "baechi.compiling.nodes": ["NodesPlan", "plan_nodes"],
     "baechi.graphs.native": ["PlacementError"],
     "baechi.graphs.hlo_text": ["ProfileError"],
     "baechi.graphs.xla": ["graph_of_xla"],

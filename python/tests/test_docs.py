@@ -25,6 +25,7 @@ from pages import DOCS, ROOT, blocks, run_commands, run_program
         ("training-loops-jax.md", "jax"),
         ("two-devices.md", "jax"),
         ("loops.md", "jax"),
+        ("nodes.md", "jax"),
         ("replicas.md", "jax"),
     ],
 )

@@ -46,7 +46,10 @@ _RUN = {
         "python": "test_docs.test_python_of_pages_runs",
         "": "test_docs_commands.test_loops_of_other_programs",
     },
-    "nodes.md": {"sh text": "test_docs_commands.test_machines_of_nodes"},
+    "nodes.md": {
+        "sh text": "test_docs_commands.test_machines_of_nodes",
+        "python": "test_docs.test_python_of_pages_runs",
+    },
     "onnx.md": {"python sh": "test_docs_continued.test_the_page_on_onnx_runs"},
     "package.md": {
         "sh": "test_docs_commands.test_the_package_in_other_tools",

@@ -275,7 +275,7 @@ def main():
         graph, choices = load(args.graph, "graph"), placement.get("choices", [])
         machine = Machine(load(args.machine, "machine"))
         if shape := placement.get("replicas"):
-            graph = first_replica(graph, choices, machine, shape["count"])
+            graph = first_replica(graph, choices, machine, shape["count"], shape["devices"])
             machine = replica_machine(machine, shape["count"], shape["devices"])
         else:
             graph = expanded(graph, choices)

@@ -82,12 +82,13 @@ def _turns(machine, count):
     return 3 if count % 2 else 2
 
 
-def _link(machine):
-    """What messages between replicas wait for."""
-    return machine.between if len(set(machine.node.values())) > 1 else machine.inside
+def _link(machine, used):
+    """What messages between replicas on the first devices wait for."""
+    nodes = {machine.node[d] for d in list(machine.devices)[:used]}
+    return machine.between if len(nodes) > 1 else machine.inside
 
 
-def first_replica(graph, choices, machine, count):
+def first_replica(graph, choices, machine, count, devices):
     """Its operators in pieces, and what they exchange with the other replicas."""
     if count == 1:
         return expanded(graph, choices)
@@ -99,7 +100,7 @@ def first_replica(graph, choices, machine, count):
     result = expanded(graph, choices) if way else copy.deepcopy(graph)
     ops, edges = result["ops"], result["edges"]
     number = {op["name"]: i for i, op in enumerate(ops)}
-    link = _link(machine)
+    link = _link(machine, count * devices)
     unit = link["bytes_per_us"] // math.gcd(link["bytes_per_us"], 1000)
 
     def add(name, outputs, **members):
@@ -149,7 +150,7 @@ def replica_machine(machine, count, devices):
     result.devices = {d: machine.devices[d] for d in names}
     if count == 1:
         return result
-    link = _link(machine)
+    link = _link(machine, count * devices)
     if devices % per_node == 0 and count & (count - 1) == 0:
         messages = 2 * (count.bit_length() - 1)
     else:

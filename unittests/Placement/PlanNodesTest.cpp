@@ -180,7 +180,9 @@ Lifted lift(const Problem &whole, const NodePlan &plan) {
       from.push_back(id[r][t.op]);
     int64_t now = t.startNs;
     for (auto [size, half] : messages) {
-      const Link &link = *whole.machine.nodes->between;
+      const Nodes &nodes = *whole.machine.nodes;
+      bool isInside = replicas * q <= shapeOf(whole.machine).devicesPerNode;
+      const Link &link = isInside ? *nodes.inside : *nodes.between;
       int64_t end = now + link.transferNs(size);
       std::vector<int32_t> next(replicas);
       for (int32_t r = 0; r < replicas; ++r)
@@ -245,6 +247,7 @@ TEST(PlanNodes, OneReplicaStandsForAll) {
                                {"data/2", 4, 1},
                                {"", 8, 1},
                                {"", 2, 1},
+                               {"", 1, 2},
                                {"data/2", 1, 2}}) {
         if (cards > 1 && grid.way.empty() && grid.stages == 1)
           continue; // One device a replica: cards would not be shared alike.
@@ -282,6 +285,42 @@ TEST(PlanNodes, NoGridIsFaster) {
                 << way << ":" << stages << ":" << replicas;
           }
     }
+}
+
+TEST(PlanNodes, MoreNodesAreNoSlower) {
+  // With much to exchange few devices are best, with little all. Machines of up
+  // to four devices are searched as one, too.
+  for (int64_t exchange : {100, 64000, 10'000'000}) {
+    int64_t before = never;
+    for (int32_t nodes : {3, 4, 5, 6, 7, 8, 16, 24}) {
+      Training of = training(3, 8, machineOf(nodes, 2), exchange);
+      PlaceOptions options;
+      options.budget = Budget::ofEvaluations(50);
+      NodePlan plan = planNodes(of.problem, of.alternatives, options);
+      ASSERT_TRUE(plan.result.placement) << plan.result.error;
+      EXPECT_EQ(plan.skipped, 0);
+      EXPECT_LE(plan.result.placement->makespanNs, before)
+          << nodes << " nodes, " << exchange << " bytes";
+      before = plan.result.placement->makespanNs;
+    }
+  }
+}
+
+TEST(PlanNodes, ReplicasInOneNodeExchangeInside) {
+  // As the first test of the formula, on one of two nodes of two devices.
+  Training of = training(1, 2, machineOf(2, 2));
+  EXPECT_EQ(checkGrid(of, {"", 1, 2}), 1000 + 2000 + 300 + 2 * (10 + 320));
+}
+
+TEST(PlanNodes, LooksForPlansOnFewerDevices) {
+  // Eight devices would exchange for longer than one of them computes.
+  Training of = training(3, 8, machineOf(4, 2), 1'000'000'000);
+  NodePlan plan = planNodes(of.problem, of.alternatives, {});
+  ASSERT_TRUE(plan.result.placement) << plan.result.error;
+  EXPECT_EQ(plan.shape.replicas, 1);
+  nodes::Setting setting(of.problem, of.alternatives, {1, 1});
+  nodes::Layout one{1, {0}, Ways(setting.likes.size(), -1)};
+  EXPECT_LE(plan.result.placement->makespanNs, setting.evaluate(one, never));
 }
 
 TEST(PlanNodes, IsNearTheBestOfAllLayouts) {

@@ -23,23 +23,49 @@ Setting::Setting(const Problem &whole, const Alternatives &alternatives,
       likes(replica.graph.ops.size(), 0), whole(whole) {
   for (int32_t first : replica.first)
     ++likes[first];
+  findOrder();
+  const std::string &kind = machine.devices.front().kind;
+  for (size_t op = 0; op < likes.size(); ++op) {
+    auto &times = timesOf.emplace_back();
+    times.push_back(pieceTimes.size());
+    pieceTimes.push_back(timeOn(replica.graph.ops[op], kind).value_or(0));
+    for (const Alternative &way : replica.alternatives.of[op]) {
+      times.push_back(pieceTimes.size());
+      Operator each;
+      for (const Piece &piece : way.pieces) {
+        each.timeNs = piece.timeNs;
+        pieceTimes.push_back(timeOn(each, kind).value_or(0));
+      }
+    }
+  }
+}
+
+void Setting::findOrder() {
+  users.resize(likes.size());
+  std::vector<int32_t> waits(likes.size(), 0);
+  for (const Edge &edge : replica.graph.edges) {
+    users[edge.from].push_back(edge.to);
+    ++waits[edge.to];
+  }
+  for (size_t op = 0; op < likes.size(); ++op)
+    if (waits[op] == 0)
+      order.push_back(static_cast<int32_t>(op));
+  for (size_t k = 0; k < order.size(); ++k)
+    for (int32_t user : users[order[k]])
+      if (--waits[user] == 0)
+        order.push_back(user);
 }
 
 /// Of an operator on a lane.
 int64_t Setting::pieceNs(int32_t op, const Ways &ways, int32_t lanes,
                          int32_t lane) const {
-  const std::string &kind = machine.devices.front().kind;
-  auto ns = [&](const std::vector<std::pair<std::string, int64_t>> &times) {
-    Operator piece;
-    piece.timeNs = times;
-    return timeOn(piece, kind).value_or(0);
-  };
   if (ways[op] < 0)
-    return lane == 0 ? ns(replica.graph.ops[op].timeNs) : 0;
+    return lane == 0 ? pieceTimes[timesOf[op][0]] : 0;
   int64_t sum = 0;
-  const auto &pieces = replica.alternatives.of[op][ways[op]].pieces;
-  for (size_t p = lane; p < pieces.size(); p += lanes)
-    sum += ns(pieces[p].timeNs);
+  size_t begin = timesOf[op][ways[op] + 1];
+  size_t count = replica.alternatives.of[op][ways[op]].pieces.size();
+  for (size_t p = lane; p < count; p += lanes)
+    sum += pieceTimes[begin + p];
   return sum;
 }
 
@@ -89,21 +115,9 @@ int64_t Setting::lowerBound(const Layout &layout) const {
     for (int32_t p = 1; p < count; ++p)
       least[op] = std::min(least[op], pieceNs(id, layout.ways, count, p));
   }
-  std::vector<std::vector<int32_t>> users(n);
-  std::vector<int32_t> waits(n, 0), order;
-  for (const Edge &edge : graph.edges) {
-    users[edge.from].push_back(edge.to);
-    ++waits[edge.to];
-  }
-  for (size_t op = 0; op < n; ++op)
-    if (waits[op] == 0)
-      order.push_back(static_cast<int32_t>(op));
-  for (size_t k = 0; k < order.size(); ++k)
-    for (int32_t user : users[order[k]]) {
-      head[user] = std::max(head[user], head[order[k]] + least[order[k]]);
-      if (--waits[user] == 0)
-        order.push_back(user);
-    }
+  for (int32_t op : order)
+    for (int32_t user : users[op])
+      head[user] = std::max(head[user], head[op] + least[op]);
   for (size_t k = order.size(); k-- > 0;)
     for (int32_t user : users[order[k]])
       tail[order[k]] = std::max(tail[order[k]], least[user] + tail[user]);

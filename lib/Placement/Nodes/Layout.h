@@ -56,6 +56,7 @@ public:
   int64_t cost = 0;           ///< operators and edges of all evaluations
 
 private:
+  void findOrder();
   void schedulePipelines(const Model &model, const Assignment &device,
                          const std::vector<Expansion::Origin> &origins,
                          int64_t cutoff, Schedule &schedule) const;
@@ -63,6 +64,12 @@ private:
                   int32_t lane) const;
 
   const Problem &whole;
+  /// What pieces take on the machine's kind, and where those of an operator's
+  /// way begin, the whole one's (way -1) first.
+  std::vector<int64_t> pieceTimes;
+  std::vector<std::vector<size_t>> timesOf;
+  std::vector<std::vector<int32_t>> users; ///< by operators
+  std::vector<int32_t> order;              ///< operators after what they read
 };
 
 } // namespace baechi::placement::nodes

@@ -17,14 +17,14 @@
 #include "Baechi/Placement/Nodes/PlanNodes.h"
 #include "Baechi/Placement/Cuts/PlanCuts.h"
 #include "Baechi/Placement/Model/Nodes.h"
-#include "Nodes/Proposals.h"
+#include "Nodes/Reach.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 using namespace baechi::placement;
@@ -32,14 +32,9 @@ using namespace baechi::placement::nodes;
 
 namespace {
 
-/// Operators and edges that are looked at, in all, for up to `usualDevices`:
-/// seconds. For more, up to so many times as much.
-constexpr int64_t proposalCost = 3'500'000, searchCost = 3'000'000;
-constexpr int32_t usualDevices = 64, mostTimes = 4;
-/// The search takes no smaller steps than this part of the whole.
-constexpr int64_t smallStep = 10'000;
-/// Where a machine is so small, all of it is searched as one, too.
-constexpr int32_t fewDevices = 4;
+/// So few devices are searched as one, too, if they take longer by no more than
+/// this part.
+constexpr int32_t fewDevices = 4, nearly = 8;
 
 class Planner {
 public:
@@ -47,28 +42,31 @@ public:
           const PlaceOptions &options, NodePlan &plan)
       : problem(problem), alternatives(alternatives), options(options),
         nodes(shapeOf(problem.machine)),
-        hasBudget(options.budget.kind != Budget::Kind::None), plan(plan) {}
+        hasBudget(options.budget.kind != Budget::Kind::None), plan(plan),
+        proposer(problem, alternatives, hasBudget) {}
 
   void run() {
     phase("nodes");
-    proposals = Proposer(problem, alternatives, hasBudget).run(settings, notes);
-    std::stable_sort(
-        proposals.begin(), proposals.end(),
-        [](const Proposal &a, const Proposal &b) { return a.bound < b.bound; });
-    for (Proposal &each : proposals) {
-      if (each.bound >= best.ns)
+    const auto all = static_cast<int32_t>(problem.machine.devices.size());
+    // Fewer devices together may cost as much again as all.
+    int64_t left = costOfProposals(all) + costOfSearch(all);
+    for (int32_t devices : reachesOf(nodes)) {
+      // On fewer it takes longer still.
+      if (workOn(devices) >= bestNs() || isCancelled())
         break;
-      each.isSkipped = spent() > proposalCost * effort() || isCancelled();
-      if (!each.isSkipped)
-        consider(each);
+      Reach &reach = *reaches.emplace_back(
+          std::make_unique<Reach>(proposer, devices, options));
+      const int64_t before = proposer.spent();
+      reach.propose(devices == all ? never : left, notes);
+      if (devices != all)
+        left = std::max<int64_t>(left - (proposer.spent() - before), 0);
+      keep(reach);
     }
-    if (hasBudget && best.setting)
-      improve();
-    plan.skipped = static_cast<int32_t>(
-        std::count_if(proposals.begin(), proposals.end(), [&](auto &each) {
-          return each.isSkipped && each.bound < best.ns;
-        }));
-    searchFlat();
+    if (hasBudget) {
+      search(left + costOfSearch(all));
+      searchFlat();
+    }
+    plan.skipped = proposer.numSkipped(bestNs());
     finish();
   }
 
@@ -93,14 +91,17 @@ public:
                       lanes, nodes.devicesPerNode);
     if (!plan.result.error.empty())
       return;
-    settings.push_back(std::make_unique<Setting>(problem, alternatives, shape));
+    Setting setting(problem, alternatives, shape);
     Proposal only;
-    only.setting = settings.back().get();
+    only.setting = &setting;
     only.layout = {lanes, {}, only.setting->waysNamed(grid.way)};
     only.layout.cuts = narrowCuts(only.setting->loads(only.layout.ways, lanes),
                                   only.setting->chain.crossing, grid.stages);
     only.name = nameOf(only, grid.way.empty() ? "whole" : grid.way);
-    consider(only);
+    Reach &reach = *reaches.emplace_back(
+        std::make_unique<Reach>(proposer, shape.devices, options));
+    reach.consider(only);
+    keep(reach);
     finish();
   }
 
@@ -110,138 +111,93 @@ private:
       options.progress(name);
   }
   bool isCancelled() const { return options.cancelled && options.cancelled(); }
-  int64_t spent() const {
-    int64_t cost = 0;
-    for (const auto &setting : settings)
-      cost += setting->cost;
-    return cost;
+  int64_t bestNs() const {
+    return flat ? flat->result.placement->makespanNs : best.ns;
   }
 
-  int64_t effort() const {
-    auto devices = static_cast<int32_t>(problem.machine.devices.size());
-    return std::clamp(devices / usualDevices, 1, mostTimes);
-  }
-
-  /// True where it is better than all before.
-  bool consider(Proposal &each, int64_t least = 1) {
-    ++plan.looked;
-    int64_t cutoff = best.ns == never ? never : best.ns - least;
-    each.ns = each.setting->evaluate(each.layout, cutoff);
-    if (each.ns == never)
-      return false;
-    plan.result.candidates.push_back({each.name, true, each.ns});
-    best = each;
-    return true;
-  }
-
-  /// Ways of like operators, and borders of stages, one after the other, as
-  /// long as anything is better.
-  void improve() {
-    phase("search");
-    const int64_t until = spent() + searchCost * effort();
-    Setting &setting = *best.setting;
-    // Operators that are alike in all but their place in the model.
-    std::map<std::vector<int64_t>, std::vector<int32_t>> alike;
-    for (size_t op = 0; op < setting.likes.size(); ++op) {
-      if (setting.likes[op] == 0 || setting.replica.alternatives.of[op].empty())
+  /// Those that begin best first.
+  void search(int64_t left) {
+    std::vector<Reach *> order;
+    for (const auto &reach : reaches)
+      if (reach->start)
+        order.push_back(reach.get());
+    std::stable_sort(
+        order.begin(), order.end(),
+        [](const Reach *a, const Reach *b) { return a->best.ns < b->best.ns; });
+    std::set<const Proposal *> starts;
+    for (Reach *reach : order) {
+      if (isCancelled() || workOn(reach->devices) >= bestNs() ||
+          !starts.insert(reach->start).second)
         continue;
-      const Operator &of = setting.replica.graph.ops[op];
-      std::vector<int64_t> key = {of.backward, of.part.has_value(),
-                                  of.exchange};
-      for (const auto &[kind, ns] : of.timeNs)
-        key.push_back(ns);
-      for (const Output &output : of.outputs)
-        key.push_back(output.bytes);
-      for (const Alternative &way : setting.replica.alternatives.of[op])
-        key.push_back(static_cast<int64_t>(way.pieces.size()));
-      alike[key].push_back(static_cast<int32_t>(op));
-    }
-    for (bool better = true; better;) {
-      better = false;
-      for (const auto &[key, ops] : alike) {
-        const auto &ways = setting.replica.alternatives.of[ops.front()];
-        for (int32_t way = -1; way < std::ssize(ways); ++way) {
-          if (spent() > until || isCancelled())
-            return;
-          if (way >= 0 && std::ssize(ways[way].pieces) > best.layout.lanes)
-            continue;
-          Proposal next = best;
-          for (size_t op = 0; op < setting.likes.size(); ++op)
-            if (std::binary_search(ops.begin(), ops.end(),
-                                   setting.replica.first[op]))
-              next.layout.ways[op] = way;
-          better |= tryNext(next);
-        }
-      }
-      for (size_t border = 1; border < best.layout.cuts.size(); ++border)
-        for (int32_t step : {-1, 1}) {
-          if (spent() > until || isCancelled())
-            return;
-          Proposal next = best;
-          auto &cuts = next.layout.cuts;
-          cuts[border] += step;
-          int32_t end = border + 1 < cuts.size() ? cuts[border + 1]
-                                                 : setting.chain.numLinks;
-          if (cuts[border] <= cuts[border - 1] || cuts[border] >= end)
-            continue;
-          better |= tryNext(next);
-        }
+      const int64_t before = proposer.spent();
+      reach->search(left);
+      left = std::max<int64_t>(left - (proposer.spent() - before), 0);
+      keep(*reach);
     }
   }
 
-  bool tryNext(Proposal &next) {
-    if (next.layout.ways == best.layout.ways &&
-        next.layout.cuts == best.layout.cuts)
-      return false;
-    if (next.setting->lowerBound(next.layout) >= best.ns)
-      return false;
-    next.name = nameOf(next, "searched");
-    return consider(next, std::max<int64_t>(1, best.ns / smallStep));
+  /// The best of a reach, where it is better than all before.
+  void keep(const Reach &reach) {
+    if (reach.best.ns >= bestNs())
+      return;
+    for (const Candidate &each : reach.candidates)
+      if (each.makespanNs < bestNs())
+        plan.result.candidates.push_back(each);
+    best = reach.best;
+    flat.reset();
   }
 
-  /// The first node alone, or all of a small machine, by the planner for
-  /// devices in no order: for graphs without parts, and where it is quick.
+  /// The planner for devices in no order: for graphs without parts on the first
+  /// node, and where so few devices are nearly as good as more.
   void searchFlat() {
-    bool isSmall = std::ssize(problem.machine.devices) <= fewDevices;
-    if (!hasBudget || isCancelled() ||
-        (best.setting && numParts(problem.graph) > 0 && !isSmall))
+    bool isNode = !best.setting || numParts(problem.graph) == 0;
+    for (const auto &reach : reaches) {
+      bool isFew = reach->devices <= fewDevices &&
+                   reach->best.ns - bestNs() <= bestNs() / nearly;
+      if (isFew || (isNode && reach->devices == nodes.devicesPerNode))
+        searchFlat(reach->devices);
+    }
+  }
+
+  void searchFlat(int32_t devices) {
+    if (isCancelled() || workOn(devices) >= bestNs())
       return;
     phase("devices");
-    ReplicaShape shape{1, isSmall ? nodes.nodes * nodes.devicesPerNode
-                                  : nodes.devicesPerNode};
-    Problem flat{problem.graph, replicaMachine(problem.machine, shape)};
-    CutPlan found = planCuts(flat, alternatives, options);
+    ReplicaShape shape{1, devices};
+    Problem part{problem.graph, replicaMachine(problem.machine, shape)};
+    CutPlan found = planCuts(part, alternatives, options);
     ++plan.looked;
     if (!found.result.placement) {
       if (!best.setting)
         plan.result.error = found.result.error;
       return;
     }
-    int64_t ns = found.result.placement->makespanNs;
-    if (ns >= best.ns)
+    if (found.result.placement->makespanNs >= bestNs())
       return;
-    found.result.candidates.insert(found.result.candidates.begin(),
-                                   plan.result.candidates.begin(),
-                                   plan.result.candidates.end());
     plan.shape = shape;
-    plan.lanes = shape.devices;
-    plan.stages = 1;
-    plan.ways = std::move(found.ways);
-    plan.problem = std::move(found.problem);
-    plan.result = std::move(found.result);
-    isFlat = true;
+    flat = std::move(found);
   }
 
   void finish() {
+    bool isCutShort = false;
+    for (const auto &reach : reaches) {
+      plan.looked += reach->looked;
+      isCutShort |= reach->isCutShort;
+    }
     for (const std::string &note : notes)
       plan.result.notes.push_back(note);
+    if (isCutShort)
+      plan.result.notes.push_back(
+          "fewer devices were searched less than on a machine of so many");
     if (plan.skipped > 0)
       plan.result.notes.push_back(
           fmt::format("{} more plans were not looked at", plan.skipped));
-    if (isFlat)
-      return;
     if (isCancelled()) {
       plan.result.error = cancelledError;
+      return;
+    }
+    if (flat) {
+      finishFlat();
       return;
     }
     if (!best.setting) {
@@ -278,27 +234,53 @@ private:
     }
   }
 
-  /// All that must be computed, on all devices.
+  void finishFlat() {
+    flat->result.candidates.insert(flat->result.candidates.begin(),
+                                   plan.result.candidates.begin(),
+                                   plan.result.candidates.end());
+    flat->result.notes.insert(flat->result.notes.end(),
+                              plan.result.notes.begin(),
+                              plan.result.notes.end());
+    plan.lanes = plan.shape.devices;
+    plan.stages = 1;
+    plan.ways = std::move(flat->ways);
+    plan.problem = std::move(flat->problem);
+    plan.result = std::move(flat->result);
+    // Its own bound is of no more devices than it uses.
+    if (plan.shape.devices < std::ssize(problem.machine.devices))
+      setBound();
+  }
+
   void setBound() {
+    auto devices = static_cast<int32_t>(problem.machine.devices.size());
+    plan.result.lowerBoundNs = workOn(devices);
+    plan.result.lowerBoundName = "work";
+  }
+
+  /// No plan on so many devices is shorter: all that must be computed.
+  int64_t workOn(int32_t devices) {
+    if (work < 0)
+      work = sumOfWork();
+    return static_cast<int64_t>((work + devices - 1) / devices);
+  }
+
+  __int128 sumOfWork() const {
     const std::string &kind = problem.machine.devices.front().kind;
     __int128 sum = 0;
     for (size_t op = 0; op < problem.graph.ops.size(); ++op) {
       int64_t least = timeOn(problem.graph.ops[op], kind).value_or(0);
       for (const Alternative &way : alternatives.of[op]) {
-        int64_t work = 0;
+        int64_t pieces = 0;
         for (const Piece &piece : way.pieces) {
           Operator of;
           of.timeNs = piece.timeNs;
-          work += timeOn(of, kind).value_or(0);
+          pieces += timeOn(of, kind).value_or(0);
         }
-        least = std::min(least, work);
+        least = std::min(least, pieces);
       }
       sum += least;
     }
-    auto devices = static_cast<int64_t>(problem.machine.devices.size());
-    plan.result.lowerBoundNs =
-        static_cast<int64_t>((sum + devices - 1) / devices);
-    plan.result.lowerBoundName = "work";
+    return sum;
   }
 
   const Problem &problem;
@@ -307,11 +289,12 @@ private:
   NodeShape nodes;
   bool hasBudget;
   NodePlan &plan;
-  std::vector<std::unique_ptr<Setting>> settings;
-  std::vector<Proposal> proposals;
+  Proposer proposer;
   Proposal best;
+  std::optional<CutPlan> flat; ///< where it is better than `best`
   std::set<std::string> notes;
-  bool isFlat = false;
+  std::vector<std::unique_ptr<Reach>> reaches;
+  __int128 work = -1;
 };
 
 /// What is wrong with the input, in one text.

@@ -32,40 +32,68 @@ int32_t nodes::numParts(const Graph &graph) {
   return parts;
 }
 
-std::vector<Proposal>
-Proposer::run(std::vector<std::unique_ptr<Setting>> &settings,
-              std::set<std::string> &notes) {
-  addSettings(settings, notes);
-  for (auto &setting : settings)
-    propose(*setting);
-  return std::move(proposals);
+std::vector<Proposal *> Proposer::run(int32_t devices,
+                                      std::set<std::string> &notes) {
+  std::vector<Proposal *> found;
+  for (const ReplicaShape &shape : shapesOf(devices, notes)) {
+    auto [it, isNew] = known.try_emplace({shape.replicas, shape.devices});
+    if (isNew) {
+      it->second.setting =
+          std::make_unique<Setting>(problem, alternatives, shape);
+      propose(it->second);
+    }
+    for (Proposal &each : it->second.proposals)
+      found.push_back(&each);
+  }
+  return found;
+}
+
+int64_t Proposer::spent() const {
+  int64_t cost = 0;
+  for (const auto &[shape, of] : known)
+    cost += of.setting->cost;
+  return cost;
+}
+
+int32_t Proposer::numSkipped(int64_t ns) const {
+  int64_t count = 0;
+  for (const auto &[shape, of] : known)
+    count += std::count_if(of.proposals.begin(), of.proposals.end(),
+                           [&](const Proposal &each) {
+                             return each.isSkipped && each.bound < ns;
+                           });
+  return static_cast<int32_t>(count);
 }
 
 /// Replicas of equal parts of a node, and of whole nodes.
-void Proposer::addSettings(std::vector<std::unique_ptr<Setting>> &settings,
-                           std::set<std::string> &notes) const {
-  int32_t all = nodes.nodes * nodes.devicesPerNode;
+std::vector<ReplicaShape> Proposer::shapesOf(int32_t devices,
+                                             std::set<std::string> &notes) {
+  std::vector<ReplicaShape> shapes;
   int32_t parts = std::max(numParts(problem.graph), 1);
-  for (int32_t devices = 1; devices <= all; ++devices) {
-    bool isPart = nodes.devicesPerNode % devices == 0;
-    bool isWhole = devices % nodes.devicesPerNode == 0 && all % devices == 0;
+  for (int32_t each = 1; each <= devices; ++each) {
+    bool isPart = nodes.devicesPerNode % each == 0;
+    bool isWhole = each % nodes.devicesPerNode == 0 && devices % each == 0;
     if (!isPart && !isWhole)
       continue;
-    int32_t replicas = std::min(parts, all / devices);
+    int32_t replicas = std::min(parts, devices / each);
     while (parts % replicas != 0)
       --replicas;
-    ReplicaShape shape{replicas, devices};
-    if (std::string why = whyNoReplicas(problem, alternatives, shape);
+    ReplicaShape shape{replicas, each};
+    bool isKnown = known.count({replicas, each}) != 0;
+    if (std::string why =
+            isKnown ? "" : whyNoReplicas(problem, alternatives, shape);
         !why.empty()) {
       if (replicas > 1)
         notes.insert("no replicas: " + why);
       shape.replicas = 1;
     }
-    settings.push_back(std::make_unique<Setting>(problem, alternatives, shape));
+    shapes.push_back(shape);
   }
+  return shapes;
 }
 
-void Proposer::propose(Setting &setting) {
+void Proposer::propose(Known &of) {
+  const Setting &setting = *of.setting;
   std::map<std::string, int32_t> names = {{"", 1}};
   for (size_t op = 0; op < setting.likes.size(); ++op)
     if (setting.likes[op] > 0)
@@ -77,15 +105,16 @@ void Proposer::propose(Setting &setting) {
   for (const auto &[name, lanes] : names) {
     if (nodes.devicesPerNode % lanes != 0)
       continue;
-    add(setting, name.empty() ? "whole" : name, setting.waysNamed(name), lanes);
+    add(of, name.empty() ? "whole" : name, setting.waysNamed(name), lanes);
     if (lanes > 1 && lanesSeen.insert(lanes).second && mixes)
-      addMixed(setting, lanes);
+      addMixed(of, lanes);
   }
 }
 
 /// In as many stages as there are devices for.
-void Proposer::add(Setting &setting, const std::string &name, const Ways &ways,
+void Proposer::add(Known &of, const std::string &name, const Ways &ways,
                    int32_t lanes) {
+  Setting &setting = *of.setting;
   if (setting.shape.devices % lanes != 0)
     return;
   int32_t most = setting.shape.devices / lanes;
@@ -96,16 +125,18 @@ void Proposer::add(Setting &setting, const std::string &name, const Ways &ways,
                     evenCuts(load, stages), balancedCuts(load, stages)}) {
     if (!seen.insert(cuts).second)
       continue;
-    Proposal each{&setting, {lanes, std::move(cuts), ways}, "", 0, never,
-                  false};
+    Proposal each;
+    each.setting = &setting;
+    each.layout = {lanes, std::move(cuts), ways};
     each.name = nameOf(each, name);
     each.bound = setting.lowerBound(each.layout);
-    proposals.push_back(std::move(each));
+    of.proposals.push_back(std::move(each));
   }
 }
 
 /// Ways by the pairwise program: of one part, on the devices of a stage.
-void Proposer::addMixed(Setting &setting, int32_t lanes) {
+void Proposer::addMixed(Known &of, int32_t lanes) {
+  const Setting &setting = *of.setting;
   auto [it, isNew] = mixed.try_emplace(lanes);
   if (isNew)
     it->second = mixedWays(lanes);
@@ -118,7 +149,7 @@ void Proposer::addMixed(Setting &setting, int32_t lanes) {
       if (way != found.end())
         ways[op] = way->second;
     }
-    add(setting, fmt::format("mixed {}", ++number), ways, lanes);
+    add(of, fmt::format("mixed {}", ++number), ways, lanes);
   }
 }
 

@@ -22,6 +22,8 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace baechi::placement::nodes {
 
@@ -32,6 +34,8 @@ struct Proposal {
   std::string name;
   int64_t bound = 0;
   int64_t ns = never;
+  /// Where `ns` is not known: it takes longer than this.
+  int64_t above = -1;
   bool isSkipped = false; ///< there was no budget left for it
 };
 
@@ -48,28 +52,38 @@ public:
       : problem(problem), alternatives(alternatives),
         nodes(shapeOf(problem.machine)), mixes(mixes) {}
 
-  /// Adds the settings, and to the notes why there are no replicas.
-  std::vector<Proposal> run(std::vector<std::unique_ptr<Setting>> &settings,
-                            std::set<std::string> &notes);
+  /// Of settings that use \p devices: each of as many replicas as there are
+  /// devices and parts for. Those of one setting are the same ones each time.
+  /// Adds to the notes why there are no replicas.
+  std::vector<Proposal *> run(int32_t devices, std::set<std::string> &notes);
+
+  /// Operators and edges of all evaluations.
+  int64_t spent() const;
+  /// Proposals that could be better than \p ns, but for the budget.
+  int32_t numSkipped(int64_t ns) const;
 
 private:
   /// Ways by ids of the whole graph.
   using WaysById = std::map<int32_t, int32_t>;
+  struct Known {
+    std::unique_ptr<Setting> setting;
+    std::vector<Proposal> proposals;
+  };
 
-  void addSettings(std::vector<std::unique_ptr<Setting>> &settings,
-                   std::set<std::string> &notes) const;
-  void propose(Setting &setting);
-  void add(Setting &setting, const std::string &name, const Ways &ways,
+  std::vector<ReplicaShape> shapesOf(int32_t devices,
+                                     std::set<std::string> &notes);
+  void propose(Known &known);
+  void add(Known &known, const std::string &name, const Ways &ways,
            int32_t lanes);
-  void addMixed(Setting &setting, int32_t lanes);
+  void addMixed(Known &known, int32_t lanes);
   std::vector<WaysById> mixedWays(int32_t lanes) const;
 
   const Problem &problem;
   const Alternatives &alternatives;
   NodeShape nodes;
   bool mixes;
-  std::vector<Proposal> proposals;
-  std::map<int32_t, std::vector<WaysById>> mixed; ///< by devices of a stage
+  std::map<std::pair<int32_t, int32_t>, Known> known; ///< by replicas, devices
+  std::map<int32_t, std::vector<WaysById>> mixed;     ///< by devices of a stage
 };
 
 } // namespace baechi::placement::nodes

@@ -179,12 +179,13 @@ int64_t exchangeBytes(int64_t bytes, const ReplicaShape &shape,
   return share * 2 * (shape.replicas - 1) * turnsOf(shape, linkModel);
 }
 
-/// The link that the messages wait for: some go to another node.
+/// The link that the messages wait for: some go to another node, unless all
+/// replicas are in the first.
 const Link &slowest(const Machine &machine, const ReplicaShape &shape) {
   const Nodes &nodes = *machine.nodes;
-  auto count = static_cast<int32_t>(machine.devices.size());
-  bool isInside = nodes.node[count - 1] == nodes.node[0] ||
-                  shape.replicas == 1 || !nodes.between;
+  int32_t last = shape.replicas * shape.devices - 1;
+  bool isInside = nodes.node[last] == nodes.node[0] || shape.replicas == 1 ||
+                  !nodes.between;
   return isInside ? *nodes.inside : *nodes.between;
 }
 

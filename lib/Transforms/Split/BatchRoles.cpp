@@ -207,7 +207,8 @@ FailureOr<BatchRoles> split::findBatchRoles(func::FuncOp step, int64_t parts) {
   batch.whole = std::move(*graph);
   PlanOptions options;
   options.pieces = std::max<int64_t>(parts, 2);
-  options.reductions = options.even = options.batch = true;
+  options.reductions = options.batch = options.inParts = true;
+  options.even = parts > 1;
   FailureOr<SplitPlan> plan = planSplits(step, options);
   if (failed(plan))
     return failure();

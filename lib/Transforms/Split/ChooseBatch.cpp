@@ -194,6 +194,7 @@ static void noteSingle(InFlightDiagnostic &diag, func::FuncOp step,
 LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
                                     PlanOptions options) {
   int64_t pieces = options.pieces;
+  StringRef word = options.inParts ? "parts" : "replicas";
   options.even = false;
   options.pieces = 2; // It may be smaller than asked for.
   std::optional<Cut> uneven =
@@ -201,19 +202,24 @@ LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
   if (!uneven || uneven->extent() % pieces == 0) {
     InFlightDiagnostic diag =
         step.emitError("the step has no batch to cut in ")
-        << pieces
-        << " replicas: no dimension of an argument whose next value it does "
-           "not return can be cut; name the batch's arguments (split)";
+        << pieces << " " << word
+        << ": no dimension of an argument whose next value it does not return "
+           "can be cut; name the batch's arguments (split)";
     noteSingle(diag, step, pieces);
     noteLoop(diag, step);
     return diag;
   }
   int64_t extent = uneven->extent(), below = extent / pieces * pieces;
+  int64_t fewer = std::min(pieces, extent);
+  while (extent % fewer != 0)
+    --fewer;
   InFlightDiagnostic diag =
       step.emitError("the step's batch, ")
       << describePlace(step, *uneven) << ", is of " << extent
-      << ", which does not divide into " << pieces
-      << " equal replicas: take one of "
+      << ", which does not divide into " << pieces << " equal " << word
+      << ": take "
+      << (options.inParts ? "parts=" + std::to_string(fewer) + ", a batch of "
+                          : std::string("one of "))
       << (below > 0 ? std::to_string(below) + " or " : std::string())
       << below + pieces
       << ", or name the batch's arguments (split) if it is another";

@@ -26,6 +26,8 @@ public:
   NodesGraph run() {
     int32_t n = whole.ops.size();
     ids.assign(n, {});
+    indexEdges();
+    nameGroups();
     if (batch.parts == 1) {
       for (int32_t id = 0; id < n; ++id)
         if (roleOf(id) == Role::OfPart)
@@ -36,7 +38,7 @@ public:
       // What one operator updates is on one device.
       for (int32_t id = 0; id < n; ++id)
         if (roleOf(id) == Role::OfAll && whole.ops[id].group)
-          groupNow[*whole.ops[id].group] = groupOf(batch.joined[id]);
+          groupNow[*whole.ops[id].group] = groups.lookup(batch.joined[id]);
       for (int32_t id = 0; id < n; ++id)
         if (roleOf(id) == Role::Shared)
           addShared(id);
@@ -56,10 +58,34 @@ public:
     }
     addEdges();
     addInputs();
+    // Groups that share an operator are one.
+    for (placement::Operator &op : made.graph.ops)
+      if (op.group)
+        op.group = joinedGroup(*op.group);
     return std::move(made);
   }
 
 private:
+  void indexEdges() {
+    uses.assign(whole.ops.size(), {});
+    reads.assign(whole.ops.size(), {});
+    for (const placement::Edge &edge : whole.edges) {
+      uses[edge.from].push_back(&edge);
+      reads[edge.to].push_back(&edge);
+    }
+  }
+
+  /// All that is one operator is in one group: its own, or of a name that is
+  /// made for it.
+  void nameGroups() {
+    for (auto [id, leader] : llvm::enumerate(batch.joined))
+      if (roleOf(id) == Role::OfAll && whole.ops[id].group)
+        groups.try_emplace(leader, *whole.ops[id].group);
+    for (auto [id, leader] : llvm::enumerate(batch.joined))
+      if (roleOf(id) == Role::OfAll)
+        groups.try_emplace(leader, whole.ops[leader].name + ".sum");
+  }
+
   int32_t add(placement::Operator op, SmallVector<Alternative> ways,
               std::vector<std::vector<int64_t>> shapes) {
     made.graph.ops.push_back(std::move(op));
@@ -107,7 +133,11 @@ private:
       op.outputs[o].memory = 0;
     }
     if (isSum && part) {
-      op.group = groupOfReader(id);
+      // What a person wants beside it is there, too.
+      std::string reader = groupOfReader(id);
+      if (op.group)
+        joinGroups(reader, *op.group);
+      op.group = reader;
       // Their sum is a result, if they are.
       op.result &= llvm::any_of(llvm::seq<int32_t>(0, op.outputs.size()),
                                 [&](int32_t o) { return !isSummand(id, o); });
@@ -134,63 +164,96 @@ private:
   }
 
   /// What parts add up lies where it is used.
-  std::string groupOfReader(int32_t id) {
-    for (const placement::Edge &edge : whole.edges)
-      if (edge.from == id && roleOf(edge.to) == Role::OfAll)
-        return groupOf(batch.joined[edge.to]);
+  std::string groupOfReader(int32_t id) const {
+    for (const placement::Edge *edge : uses[id])
+      if (roleOf(edge->to) == Role::OfAll)
+        return groups.lookup(batch.joined[edge->to]);
     return whole.ops[id].name;
   }
 
-  /// The group of all that is one operator with \p leader.
-  std::string groupOf(int32_t leader) {
-    std::string &name = groups[leader];
-    for (int32_t id = 0, n = whole.ops.size(); id < n && name.empty(); ++id)
-      if (roleOf(id) == Role::OfAll && batch.joined[id] == leader &&
-          whole.ops[id].group)
-        name = *whole.ops[id].group;
-    if (name.empty())
-      name = whole.ops[leader].name + ".sum";
-    return name;
+  /// The most bytes that members of what is one operator hold at a time, one
+  /// running after the other: rows that are gathered for them and what they
+  /// make, until it is last read, and what one needs while it runs. Results are
+  /// outputs, and parts' sums resident.
+  int64_t mostLive(ArrayRef<int32_t> members) const {
+    llvm::DenseMap<int32_t, size_t> place;
+    for (auto [at, id] : llvm::enumerate(members))
+      place[id] = at;
+    std::vector<int64_t> ends(members.size(), 0);
+    int64_t live = 0, most = 0;
+    std::map<std::pair<int32_t, int32_t>, size_t> gathered;
+    for (auto [at, id] : llvm::enumerate(members))
+      for (const placement::Edge *edge : reads[id])
+        if (isGathered(*edge))
+          gathered[{edge->from, edge->output}] = at;
+    for (const auto &[read, last] : gathered) {
+      int64_t bytes = llvm::alignTo(
+          whole.ops[read.first].outputs[read.second].bytes, kAlignment);
+      live += bytes;
+      ends[last] += bytes;
+    }
+    for (auto [at, id] : llvm::enumerate(members)) {
+      const placement::Operator &member = whole.ops[id];
+      for (int32_t o = 0, n = member.outputs.size(); o < n; ++o) {
+        if (member.result)
+          continue;
+        size_t last = at;
+        for (const placement::Edge *edge : uses[id])
+          if (auto user = place.find(edge->to);
+              edge->output == o && user != place.end())
+            last = std::max(last, user->second);
+        live += member.outputs[o].memory;
+        ends[last] += member.outputs[o].memory;
+      }
+      most = std::max(most, live + member.scratch);
+      live -= ends[at];
+    }
+    return most;
+  }
+
+  /// Whether rows of all parts are read, no sum of them.
+  bool isGathered(const placement::Edge &edge) const {
+    return edge.output >= 0 && roleOf(edge.from) == Role::OfPart &&
+           !isSummand(edge.from, edge.output);
   }
 
   /// The operators that read what all parts make, as one: parts' sums are
-  /// resident, results outputs, and what is between them scratch.
+  /// resident, results outputs, and what is between them scratch. An exchange
+  /// gives each replica's share to all and gets as much (all-reduce): of rows
+  /// that are gathered it is half, as these go one way.
   void addJoined(ArrayRef<int32_t> members) {
     placement::Operator op;
     op.name = whole.ops[members.back()].name;
-    op.group = groupOf(batch.joined[members.front()]);
+    op.group = groups.lookup(batch.joined[members.front()]);
+    op.scratch = mostLive(members);
     llvm::SmallMapVector<StringRef, int64_t, 2> times;
+    std::set<std::pair<int32_t, int32_t>> seen;
     for (int32_t id : members) {
       const placement::Operator &member = whole.ops[id];
-      op.scratch += member.scratch;
       op.backward |= member.backward;
       op.result |= member.result;
       if (member.pin)
         op.pin = member.pin;
       for (const auto &[kind, ns] : member.timeNs)
         times[kind] += ns;
-      for (const placement::Output &output : member.outputs)
-        if (member.result)
-          op.outputs.push_back(output);
-        else
-          op.scratch += output.memory;
+      if (member.result)
+        op.outputs.insert(op.outputs.end(), member.outputs.begin(),
+                          member.outputs.end());
+      for (const placement::Edge *edge : reads[id]) {
+        if (edge->output < 0 || roleOf(edge->from) != Role::OfPart ||
+            !seen.emplace(edge->from, edge->output).second)
+          continue;
+        int64_t bytes = whole.ops[edge->from].outputs[edge->output].bytes;
+        op.exchange += isGathered(*edge) ? llvm::divideCeil(bytes, 2) : bytes;
+        if (!isGathered(*edge))
+          op.resident += llvm::alignTo(bytes, kAlignment);
+      }
     }
     for (const auto &[kind, ns] : times)
       if (llvm::all_of(members, [&](int32_t id) {
             return placement::timeOn(whole.ops[id], kind).has_value();
           }))
         op.timeNs.emplace_back(kind.str(), ns);
-    std::set<std::pair<int32_t, int32_t>> read;
-    for (const placement::Edge &edge : whole.edges)
-      if (edge.output >= 0 && roleOf(edge.from) == Role::OfPart &&
-          llvm::is_contained(members, edge.to) &&
-          read.emplace(edge.from, edge.output).second) {
-        const placement::Output &output =
-            whole.ops[edge.from].outputs[edge.output];
-        op.exchange += output.bytes;
-        if (isSummand(edge.from, edge.output))
-          op.resident += llvm::alignTo(output.bytes, kAlignment);
-      }
     Ways ways;
     for (int64_t count : pieces) {
       ways.push_back(way("data", count, op));
@@ -218,9 +281,8 @@ private:
     SmallVector<int32_t> summands;
     for (auto [number, output] : llvm::enumerate(whole.ops[id].outputs)) {
       auto o = int32_t(number);
-      bool isRead = llvm::any_of(whole.edges, [&](const auto &edge) {
-        return edge.from == id && edge.output == o &&
-               roleOf(edge.to) == Role::OfAll;
+      bool isRead = llvm::any_of(uses[id], [&](const auto *edge) {
+        return edge->output == o && roleOf(edge->to) == Role::OfAll;
       });
       if (!isSummand(id, o) || isRead)
         continue;
@@ -280,24 +342,43 @@ private:
           continue;
         bool isOwn = roleOf(edge.from) == Role::OfPart &&
                      roleOf(edge.to) == Role::OfPart;
-        for (auto [number, from] : llvm::enumerate(ids[edge.from]))
-          for (auto [reader, to] : llvm::enumerate(ids[edge.to]))
-            if (from != to && (!isOwn || number == reader))
-              addInput(to, "tensor/", tensor.count,
-                       {from, edge.output,
-                        tensorCut(edge.from, edge.output, *dim, tensor.count)});
+        placement::Cut cut =
+            tensorCut(edge.from, edge.output, *dim, tensor.count);
+        auto read = [&](int32_t from, int32_t to) {
+          if (from != to)
+            addInput(to, "tensor/", tensor.count, {from, edge.output, cut});
+        };
+        if (isOwn) {
+          for (auto [from, to] : llvm::zip_equal(ids[edge.from], ids[edge.to]))
+            read(from, to);
+          continue;
+        }
+        for (int32_t from : ids[edge.from])
+          for (int32_t to : ids[edge.to])
+            read(from, to);
       }
   }
 
   void addInput(int32_t reader, StringRef word, int64_t count,
                 placement::InputCut input) {
-    for (Alternative &way : made.alternatives.of[reader])
+    for (auto [number, way] : llvm::enumerate(made.alternatives.of[reader]))
       if (StringRef(way.name).starts_with(word) &&
           int64_t(way.pieces.size()) == count &&
-          llvm::none_of(way.inputs, [&](const placement::InputCut &known) {
-            return known.from == input.from && known.output == input.output;
-          }))
+          inputsSeen.emplace(reader, number, input.from, input.output).second)
         way.inputs.push_back(input);
+  }
+
+  void joinGroups(const std::string &a, const std::string &b) {
+    std::string group = joinedGroup(a), other = joinedGroup(b);
+    if (group != other)
+      groupInto[other] = group;
+  }
+
+  std::string joinedGroup(std::string group) const {
+    for (auto it = groupInto.find(group); it != groupInto.end();
+         it = groupInto.find(group))
+      group = it->second;
+    return group;
   }
 
   /// What pieces read of what parts make.
@@ -319,8 +400,13 @@ private:
   }
 
   std::vector<SmallVector<int32_t, 1>> ids; ///< in the graph, by operator
-  llvm::DenseMap<int32_t, std::string> groups;
+  /// By operators: edges from them, and to them.
+  std::vector<SmallVector<const placement::Edge *, 2>> uses, reads;
+  llvm::DenseMap<int32_t, std::string> groups; ///< by `joined`
   std::map<std::string, std::string> groupNow;
+  std::map<std::string, std::string> groupInto; ///< one group with another
+  /// Operator, way, who makes it, which output.
+  std::set<std::tuple<int32_t, size_t, int32_t, int32_t>> inputsSeen;
   NodesGraph made;
 };
 } // namespace

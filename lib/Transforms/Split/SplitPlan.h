@@ -129,6 +129,8 @@ struct PlanOptions {
   /// What is chosen is the batch, of replicas: one extent, of arguments that
   /// the step does not update.
   bool batch = false;
+  /// Pieces of the batch are `parts` of it, not replicas: errors say so.
+  bool inParts = false;
 };
 
 /// What is cut along one dimension of a value, and all that follows it; \p

@@ -37,16 +37,20 @@ def graph_of(
 
     Raises CompileError with what the compiler says.
     """
-    name = "model.mlir"
-    if not isinstance(module, str | os.PathLike):
-        module = module.as_text()
-    elif not isinstance(module, str) or "\n" not in module:
-        name = os.fspath(module)
-        module = _read(name)
+    text, name = source_of(module)
     passes = stepgraph.passes(roofline, profile, report=False)
-    graph: dict[str, Any] = json.loads(compiler.transform(module, passes, "graph", name).text)
+    graph: dict[str, Any] = json.loads(compiler.transform(text, passes, "graph", name).text)
     stepgraph.link_backward(graph)
     return graph
+
+
+def source_of(module: str | os.PathLike[str] | Lowered) -> tuple[str, str]:
+    """The text of a module, and what messages call it."""
+    if not isinstance(module, str | os.PathLike):
+        return module.as_text(), "model.mlir"
+    if isinstance(module, str) and "\n" in module:
+        return module, "model.mlir"
+    return _read(os.fspath(module)), os.fspath(module)
 
 
 def _read(path: str) -> str:
