@@ -88,7 +88,10 @@ rulesIn(int64_t pieces, ArrayRef<Cuttable> own, ArrayRef<Cuttable> makers) {
         continue;
       std::vector<Cuttable> cut{each};
       all.push_back(rulesFor(cut, dim, pieces));
-      llvm::append_range(cut, makers);
+      // One that makes an operand may have the operator's own name.
+      llvm::copy_if(
+          makers, std::back_inserter(cut),
+          [&](const Cuttable &maker) { return maker.name != each.name; });
       std::vector<std::string> rules = rulesFor(cut, dim, pieces);
       if (rules.size() > 1)
         all.push_back(std::move(rules));
