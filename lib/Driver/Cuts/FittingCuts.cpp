@@ -67,15 +67,21 @@ neediestWithScratch(ModuleOp formed, const placement::Machine &target,
   return neediestOf(*costed, target);
 }
 
-/// What the operators of \p costed take one after the other.
+/// What the operators of \p costed take at least: one after the other, or on
+/// all devices at once.
 static int64_t workNs(ModuleOp costed, const placement::Machine &target) {
   FailureOr<StepGraph> graph = buildStepGraph(costed);
   int64_t ns = 0;
-  std::string kind = placement::withoutPools(target).devices.front().kind;
+  placement::Machine computing = placement::withoutPools(target);
   if (succeeded(graph))
-    for (const placement::Operator &op : graph->graph.ops)
-      ns += placement::timeOn(op, kind).value_or(0);
-  return ns;
+    for (const placement::Operator &op : graph->graph.ops) {
+      std::optional<int64_t> least;
+      for (const placement::Device &device : computing.devices)
+        if (std::optional<int64_t> one = placement::timeOn(op, device.kind))
+          least = std::min(*one, least.value_or(*one));
+      ns += least.value_or(0);
+    }
+  return ns / std::max<int64_t>(placement::numComputing(target), 1);
 }
 
 /// Ways to cut \p own, each alone and with \p makers, in so many pieces.
