@@ -13,6 +13,12 @@
 // RUN: cmp %t.whole.npz %t.again.npz
 // AGAIN-NOT: {{^}}cut
 // AGAIN: memory     the step as it is does not fit; {{[0-9]+}} operator{{s? runs?}} again
+
+// So it is on several devices, whose pieces compute at the same time.
+// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:2@450KiB --steps=1 --outputs=%t.two.npz | FileCheck %s
+// RUN: cmp %t.whole.npz %t.two.npz
+// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:2@450KiB --fit-memory=whole --steps=1 --outputs=%t.two-again.npz | FileCheck %s --check-prefix=AGAIN
+// RUN: cmp %t.whole.npz %t.two-again.npz
 func.func @step(%x: tensor<512x64xf32>, %w: tensor<64x64xf32>) -> tensor<f32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x64xf32>

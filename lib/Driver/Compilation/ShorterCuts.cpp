@@ -42,8 +42,6 @@ static placement::Machine withAmpleMemory(placement::Machine machine) {
 
 std::optional<Compilation::WholeStep>
 Compilation::findWholeStep(const CompiledProgram *fitted) {
-  if (placement::numComputing(target) > 1)
-    return std::nullopt;
   WholeStep step;
   LogicalResult known = forms.quietly([&]() -> LogicalResult {
     HostCompiler *whole = compilers.front().get();

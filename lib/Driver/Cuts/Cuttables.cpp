@@ -88,8 +88,13 @@ std::vector<Cuttable> Cuttables::ofMakers(Operation *op,
     if (Operation *maker = rootOf(operand).getDefiningOp())
       makers.insert(maker);
   std::vector<Cuttable> found;
+  // Makers may share a name, or be pieces of one operator.
+  std::vector<std::string> taken(rules);
   for (Operation *maker : makers)
-    llvm::append_range(found, of(maker, 1, rules));
+    for (Cuttable &each : of(maker, 1, taken)) {
+      taken.push_back(each.name + "=");
+      found.push_back(std::move(each));
+    }
   return found;
 }
 

@@ -67,15 +67,21 @@ neediestWithScratch(ModuleOp formed, const placement::Machine &target,
   return neediestOf(*costed, target);
 }
 
-/// What the operators of \p costed take one after the other.
+/// What the operators of \p costed take at least: one after the other, or on
+/// all devices at once.
 static int64_t workNs(ModuleOp costed, const placement::Machine &target) {
   FailureOr<StepGraph> graph = buildStepGraph(costed);
   int64_t ns = 0;
-  std::string kind = placement::withoutPools(target).devices.front().kind;
+  placement::Machine computing = placement::withoutPools(target);
   if (succeeded(graph))
-    for (const placement::Operator &op : graph->graph.ops)
-      ns += placement::timeOn(op, kind).value_or(0);
-  return ns;
+    for (const placement::Operator &op : graph->graph.ops) {
+      std::optional<int64_t> least;
+      for (const placement::Device &device : computing.devices)
+        if (std::optional<int64_t> one = placement::timeOn(op, device.kind))
+          least = std::min(*one, least.value_or(*one));
+      ns += least.value_or(0);
+    }
+  return ns / std::max<int64_t>(placement::numComputing(target), 1);
 }
 
 /// Ways to cut \p own, each alone and with \p makers, in so many pieces.
@@ -88,7 +94,10 @@ rulesIn(int64_t pieces, ArrayRef<Cuttable> own, ArrayRef<Cuttable> makers) {
         continue;
       std::vector<Cuttable> cut{each};
       all.push_back(rulesFor(cut, dim, pieces));
-      llvm::append_range(cut, makers);
+      // One that makes an operand may have the operator's own name.
+      llvm::copy_if(
+          makers, std::back_inserter(cut),
+          [&](const Cuttable &maker) { return maker.name != each.name; });
       std::vector<std::string> rules = rulesFor(cut, dim, pieces);
       if (rules.size() > 1)
         all.push_back(std::move(rules));

@@ -165,8 +165,8 @@ private:
     int64_t ampleNs = 0;   ///< where the memory is large enough
     int64_t fittingNs = 0; ///< as it fits
   };
-  /// That, with \p fitted, as it fits; nullopt: pieces are not compared with
-  /// it, as several devices compute. \p fitted null: it does not fit.
+  /// That, with \p fitted, as it fits; nullopt: it has no plan with ample
+  /// memory. \p fitted null: it does not fit.
   std::optional<WholeStep> findWholeStep(const CompiledProgram *fitted);
   /// Where all that fits takes longer for that it fits, a cut whose step is
   /// shorter joins the compilers, as the last of them.
