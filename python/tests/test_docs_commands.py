@@ -276,6 +276,9 @@ def test_cuts(folder):
     small = [
         ("mlp_small.mlir", "mlp_tiny.mlir"),
         ("gnmt --preset=paper --set batch=256", "mlp --preset=tiny"),
+        # All models by hand take a quarter of an hour.
+        ("by_hand.py\n", "by_hand.py mlp --preset=tiny --rounds=1\n"),
+        ("by_hand.py mlp transformer", "by_hand.py mlp --preset=tiny --rounds=1"),
     ]
     out = succeeds(run_commands("splitting.md", folder, instead=small))
     # The first two are what one machine measured.

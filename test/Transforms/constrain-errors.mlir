@@ -13,6 +13,8 @@
 // RUN: not baechi-opt %s --baechi-constrain="splits=sum=1:2" 2>&1 | FileCheck %s --check-prefix=CUT-DIM
 // RUN: not baechi-opt %s --baechi-constrain="splits=sum=0:5" 2>&1 | FileCheck %s --check-prefix=CUT-PIECES
 // RUN: not baechi-opt %s --baechi-constrain="splits=sum=0:2,s*=whole" 2>&1 | FileCheck %s --check-prefix=CUT-TWICE
+// RUN: not baechi-opt %s --baechi-constrain="splits=arg0=0:2,arg0=whole" 2>&1 | FileCheck %s --check-prefix=CUT-WHOLE
+// RUN: not baechi-opt %s --baechi-constrain="splits=arg0=whole,arg0=0:2" 2>&1 | FileCheck %s --check-prefix=CUT-WHOLE
 // RUN: not baechi-opt %s --baechi-constrain="splits=room=0:2" 2>&1 | FileCheck %s --check-prefix=CUT-NOTHING
 
 // NAME: error: pins: no operator is called 'summ': did you mean 'sum'?
@@ -27,6 +29,7 @@
 // CUT-DIM: model.py:3:1: error: splits: 'sum=1:2': 'sum' is 'tensor<4xf32>', which has no dimension 1
 // CUT-PIECES: model.py:3:1: error: splits: 'sum=0:5': 'sum' has 4 elements along dimension 0, too few for 5 pieces
 // CUT-TWICE: model.py:3:1: error: splits: 's*=whole': 'sum' is to be cut as #baechi.split<dim = 0, sizes = [4]>, and as #baechi.split<dim = 0, sizes = [2, 2]> already
+// CUT-WHOLE: error: splits: 'arg0={{.*}}': 'arg0' is to be cut, and to be whole
 // CUT-NOTHING: error: splits: 'room=0:2' names nothing but constants, buffers and paddings, which are cut with what reads them
 // GROUPED: model.py:3:1: error: 'sum' is to be in group 'h', but it is in group 'g' already
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {

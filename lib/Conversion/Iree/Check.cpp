@@ -8,6 +8,8 @@
 
 #include "Check.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Pieces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -37,10 +39,36 @@ public:
       if (failed(checkType(terminator->getLoc(), type,
                            "result " + Twine(index) + " ")))
         return failure();
+    if (failed(checkWhole()))
+      return failure();
     return checkFunction(step);
   }
 
 private:
+  /// Who calls the module has whole arrays.
+  LogicalResult checkWhole() {
+    auto check = [&](Attribute attribute, Location loc,
+                     const Twine &what) -> LogicalResult {
+      auto piece = dyn_cast_or_null<PieceAttr>(attribute);
+      if (!piece)
+        return success();
+      return emitError(loc)
+             << what << " is a piece of '" << piece.getOf()
+             << "', which callers of IREE's module would have to cut and put "
+                "together; cut with --baechi-split=stored=false";
+    };
+    for (BlockArgument argument : step.getArguments())
+      if (failed(check(step.getArgAttr(argument.getArgNumber(), kPiece),
+                       argument.getLoc(),
+                       "argument " + Twine(argument.getArgNumber()))))
+        return failure();
+    for (unsigned number : llvm::seq(step.getNumResults()))
+      if (failed(check(step.getResultAttr(number, kPiece), step.getLoc(),
+                       "result " + Twine(number))))
+        return failure();
+    return success();
+  }
+
   /// IREE's calls pass tensors of static shape; it has no buffers of `index`.
   LogicalResult checkType(Location loc, Type type, const Twine &what) {
     if (!tensorBytes(type, false) || !isa<RankedTensorType>(type) ||

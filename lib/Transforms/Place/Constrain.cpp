@@ -40,8 +40,9 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
 
   FunctionOpInterface step;
   SmallVector<Operation *> operators;
-  placement::Graph names;         ///< operators with names alone
-  SmallVector<std::string> rules; ///< the pins, with devices' own names
+  placement::Graph names;              ///< operators with names alone
+  std::vector<int32_t> wholeArguments; ///< asked for in one piece
+  SmallVector<std::string> rules;      ///< the pins, with devices' own names
 
   Location locationOf(int32_t id) {
     int32_t arguments = step.getNumArguments();
@@ -196,8 +197,14 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     auto tensor = dyn_cast<RankedTensorType>(type);
     bool hasDimension =
         tensor && tensor.hasStaticShape() && dim < tensor.getRank();
+    // An argument, or a scalar, is whole, but not where it is cut as well.
+    if (pieces == 1 && !op)
+      wholeArguments.push_back(id);
+    if (!op && llvm::is_contained(wholeArguments, id) &&
+        (pieces > 1 || step.getArgAttr(id, BaechiDialect::kSplit)))
+      return error() << "is to be cut, and to be whole";
     if (pieces == 1 && (!op || !hasDimension))
-      return success(); // An argument, or a scalar, is whole.
+      return success();
     if (!hasDimension)
       return error() << "is " << type << ", which has no dimension " << dim;
     int64_t extent = tensor.getDimSize(dim);
@@ -271,6 +278,7 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     step = *found;
     operators = operatorsOf(step);
     names.ops.clear();
+    wholeArguments.clear();
     for (std::string &name : namesOf(step))
       names.ops.emplace_back().name = std::move(name);
     rules.assign(pins.begin(), pins.end());

@@ -148,9 +148,7 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
   return std::nullopt;
 }
 
-/// Most often where nothing can be cut: an example of the batch is a step of a
-/// loop.
-static void noteLoop(InFlightDiagnostic &diag, func::FuncOp step) {
+std::optional<LoopOverInput> split::findLoopOverInput(func::FuncOp step) {
   for (Operation &op : step.front()) {
     if (!isa<LoopLikeOpInterface>(op))
       continue;
@@ -158,19 +156,23 @@ static void noteLoop(InFlightDiagnostic &diag, func::FuncOp step) {
     getUsedValuesDefinedAbove(op.getRegions(), read);
     for (Value value : read) {
       auto argument = dyn_cast<BlockArgument>(rootOf(value));
-      if (!argument || argument.getOwner() != &step.front() ||
-          step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
-        continue;
-      auto name = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                    BaechiDialect::kName);
-      diag.attachNote(op.getLoc())
-          << "this loop reads argument " << argument.getArgNumber()
-          << (name ? " ('" + name.str() + "')" : std::string())
-          << " step by step, and its steps follow each other: where it goes "
-             "through the batch, compute that at once (in JAX, vmap for scan)";
-      return;
+      if (argument && argument.getOwner() == &step.front() &&
+          !step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
+        return LoopOverInput{&op, argument};
     }
   }
+  return std::nullopt;
+}
+
+void split::noteLoop(InFlightDiagnostic &diag, func::FuncOp step,
+                     const LoopOverInput &found) {
+  unsigned number = found.input.getArgNumber();
+  auto name = step.getArgAttrOfType<StringAttr>(number, BaechiDialect::kName);
+  diag.attachNote(found.loop->getLoc())
+      << "this loop reads argument " << number
+      << (name ? " ('" + name.str() + "')" : std::string())
+      << " step by step, and its steps follow each other: where it goes "
+         "through the batch, compute that at once (in JAX, vmap for scan)";
 }
 
 /// Says which arguments have a single row: a batch of one, maybe.
@@ -206,7 +208,10 @@ LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
         << ": no dimension of an argument whose next value it does not return "
            "can be cut; name the batch's arguments (split)";
     noteSingle(diag, step, pieces);
-    noteLoop(diag, step);
+    // Most often where nothing can be cut: an example of the batch is a step of
+    // a loop.
+    if (std::optional<LoopOverInput> loop = findLoopOverInput(step))
+      noteLoop(diag, step, *loop);
     return diag;
   }
   int64_t extent = uneven->extent(), below = extent / pieces * pieces;

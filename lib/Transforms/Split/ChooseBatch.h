@@ -30,6 +30,16 @@ std::optional<Cut> chooseBatch(const SplitPlan &plan, mlir::func::FuncOp step,
 /// and is no batch that has a state.
 bool isOfState(mlir::func::FuncOp step, const Cut &cut);
 
+/// A loop of the step that reads an argument whose next value is not returned:
+/// what is computed in it is in no pieces.
+struct LoopOverInput {
+  mlir::Operation *loop;
+  mlir::BlockArgument input;
+};
+std::optional<LoopOverInput> findLoopOverInput(mlir::func::FuncOp step);
+void noteLoop(mlir::InFlightDiagnostic &diag, mlir::func::FuncOp step,
+              const LoopOverInput &found);
+
 /// Why there are no replicas: what is cut best does not divide, or nothing is.
 llvm::LogicalResult refuseReplicas(mlir::func::FuncOp step,
                                    const Estimate &estimate,

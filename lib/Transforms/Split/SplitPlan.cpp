@@ -11,6 +11,7 @@
 #include "ChooseBatch.h"
 #include "ChooseCuts.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -215,6 +216,38 @@ FailureOr<func::FuncOp> split::findStepToStore(ModuleOp module) {
   return diag;
 }
 
+/// Of a step's time, what is cut where micro-batches are asked for and a loop
+/// goes through what is given.
+static constexpr double kLeastInMicroBatches = 0.05;
+
+/// Micro-batches were asked for, and what is cut is next to nothing beside a
+/// loop that the batch is in.
+static LogicalResult checkMicroBatches(func::FuncOp step, const SplitPlan &plan,
+                                       const Estimate &estimate,
+                                       const PlanOptions &options) {
+  std::optional<LoopOverInput> loop = findLoopOverInput(step);
+  if (!loop)
+    return success();
+  double inPieces = 0;
+  for (const Cut &cut : plan.cuts) {
+    double pieces = cut.sizes.size();
+    inPieces += estimate.savedNs(cut) * pieces / (pieces - 1);
+  }
+  double share = inPieces / estimate.totalNs();
+  if (share >= kLeastInMicroBatches)
+    return success();
+  InFlightDiagnostic diag =
+      step.emitError() << "nothing is as heavy as a batch that could be "
+                          "cut in "
+                       << options.pieces << " micro-batches: what can be is "
+                       << std::llround(100 * share)
+                       << " % of the step; compile it whole "
+                          "(splits=none), or name what is to be cut "
+                          "(split)";
+  noteLoop(diag, step, *loop);
+  return diag;
+}
+
 static FailureOr<SplitPlan> planCuts(func::FuncOp step,
                                      const PlanOptions &options) {
   SplitPlan plan;
@@ -226,6 +259,7 @@ static FailureOr<SplitPlan> planCuts(func::FuncOp step,
     return failure();
   for (Cut &cut : plan.cuts)
     cut.isApart = options.ordered;
+  bool isNamed = !plan.cuts.empty();
   if (options.pieces < 2)
     return plan;
   if (options.forced) {
@@ -248,13 +282,20 @@ static FailureOr<SplitPlan> planCuts(func::FuncOp step,
   if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
   if (options.chained &&
-      llvm::all_of(plan.cuts, [](const Cut &cut) { return cut.isApart; }))
-    return step.emitError(
-               "nothing is as heavy as a batch that could be cut in ")
-           << options.pieces << " micro-batches; "
-           << (options.pieces > 2 ? "ask for fewer, or name"
-                                  : "compile it whole (splits=none), or name")
-           << " what is to be cut (split)";
+      llvm::all_of(plan.cuts, [](const Cut &cut) { return cut.isApart; })) {
+    InFlightDiagnostic diag =
+        step.emitError("nothing is as heavy as a batch that could be cut in ");
+    diag << options.pieces << " micro-batches; "
+         << (options.pieces > 2 ? "ask for fewer, or name"
+                                : "compile it whole (splits=none), or name")
+         << " what is to be cut (split)";
+    if (std::optional<LoopOverInput> loop = findLoopOverInput(step))
+      noteLoop(diag, step, *loop);
+    return diag;
+  }
+  if (options.chained && !isNamed &&
+      failed(checkMicroBatches(step, plan, estimate, options)))
+    return failure();
   return plan;
 }
 

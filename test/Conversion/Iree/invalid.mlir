@@ -149,3 +149,27 @@ module attributes {baechi.machine = #one} {
     llvm.return %x : i32
   }
 }
+
+// -----
+
+#two = #baechi.machine<devices = [<"host0", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  // expected-error @+1 {{argument 0 is a piece of 'w', which callers of IREE's module would have to cut and put together; cut with --baechi-split=stored=false}}
+  func.func @step(%x: tensor<2xf32> {baechi.device = "host0", baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 0, size = 2>},
+                  %y: tensor<2xf32> {baechi.device = "host0", baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 2, size = 2>}) -> tensor<2xf32> {
+    %z = arith.addf %x, %y {baechi.device = "host0"} : tensor<2xf32>
+    return %z : tensor<2xf32>
+  }
+}
+
+// -----
+
+module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1000>], link_model = parallel>} {
+  // expected-error @+1 {{result 0 is a piece of 'y', which callers of IREE's module would have to cut and put together}}
+  func.func @step(%x: tensor<2xf32> {baechi.device = "host0"})
+      -> (tensor<2xf32> {baechi.piece = #baechi.piece<of = "y", whole = tensor<4xf32>, dim = 0, start = 0, size = 2>},
+          tensor<2xf32> {baechi.piece = #baechi.piece<of = "y", whole = tensor<4xf32>, dim = 0, start = 2, size = 2>}) {
+    %z = arith.addf %x, %x {baechi.device = "host0"} : tensor<2xf32>
+    return %z, %z : tensor<2xf32>, tensor<2xf32>
+  }
+}
