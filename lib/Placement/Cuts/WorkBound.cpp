@@ -59,9 +59,10 @@ int64_t WorkBound::ofAll() const {
 int64_t WorkBound::pieces(const Ways &ways) const {
   int64_t count = 0;
   for (size_t op = 0; op < ways.size(); ++op)
-    count += ways[op] < 0 ? 1
-                          : static_cast<int64_t>(
-                                alternatives.of[op][ways[op]].pieces.size());
+    count +=
+        ways[op] < 0
+            ? 1
+            : static_cast<int64_t>(alternatives.of[op][ways[op]].pieces.size());
   return count;
 }
 
