@@ -9,6 +9,7 @@
 #include "Baechi/Placement/Cuts/PlanCuts.h"
 #include "Baechi/Placement/Session/ExactPlacement.h"
 #include "Cuts/CutProgram.h"
+#include "Cuts/WorkBound.h"
 
 #include <gtest/gtest.h>
 
@@ -302,6 +303,49 @@ TEST(PlanCuts, ALargeGraphIsNeverSlowerThanAsItIsEither) {
       EXPECT_EQ(plan.result.placement->makespanNs, whole.placement->makespanNs);
     }
   }
+}
+
+/// Whatever pieces can gain, it is not worth a look.
+TEST(PlanCuts, ALargeGraphAtTheBoundOfAllWaysIsLeftAsItIs) {
+  Case of;
+  of.problem.machine = machineOf(2, 1, 1'000'000'000);
+  for (int32_t i = 0; i < 4100; ++i)
+    of.add("op" + std::to_string(i), 1000, 16, {cut(2, 501, 0)});
+  CutPlan plan = planned(of);
+  ASSERT_TRUE(plan.result.placement) << plan.result.error;
+  EXPECT_EQ(plan.result.placement->makespanNs, 2'050'000);
+  EXPECT_EQ(plan.proposed, 0);
+}
+
+TEST(WorkBound, IsNoMoreThanAnyStep) {
+  PlaceOptions options;
+  options.budget = Budget::ofEvaluations(100);
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    Case of = drawn(seed, 8, 12);
+    cuts::WorkBound work(of.problem, of.alternatives);
+    CutPlan plan = planCuts(of.problem, of.alternatives, options);
+    ASSERT_TRUE(plan.result.placement) << plan.result.error;
+    int64_t bound = work.of(plan.ways),
+            step = plan.result.placement->makespanNs;
+    EXPECT_LE(work.ofAll(), bound);
+    EXPECT_LE(bound, step) << "seed " << seed;
+    EXPECT_LE(static_cast<size_t>(work.pieces(plan.ways)),
+              plan.problem.graph.ops.size());
+  }
+}
+
+TEST(WorkBound, TakesTheFastestKindForEachPiece) {
+  Case of;
+  of.problem.machine = machineOf(2, 1, 1000);
+  of.problem.machine.devices[1].kind = "fast";
+  of.add("op", 100, 1, {cut(3, 60, 0)});
+  for (Piece &piece : of.alternatives.of[0][0].pieces)
+    piece.timeNs = {{"cpu", 60}, {"fast", 31}};
+  cuts::WorkBound work(of.problem, of.alternatives);
+  EXPECT_EQ(work.of({-1}), 50);
+  EXPECT_EQ(work.of({0}), 47);
+  EXPECT_EQ(work.ofAll(), 47);
+  EXPECT_EQ(work.pieces({0}), 3);
 }
 
 TEST(CutProgram, WeighsPiecesAndMemory) {

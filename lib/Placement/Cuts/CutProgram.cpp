@@ -251,3 +251,26 @@ std::optional<Ways> CutProgram::propose(const Weights &weights) const {
     ways.push_back(options[op][found.choice[op]].way);
   return ways;
 }
+
+std::vector<Weights> baechi::placement::cuts::allWeights(const Machine &machine,
+                                                         Objective objective,
+                                                         int64_t load) {
+  auto count = static_cast<int32_t>(machine.devices.size());
+  std::vector<int32_t> pieces = {count, 0};
+  for (int32_t fewer = count / 2; fewer >= 2; fewer /= 2)
+    pieces.push_back(fewer);
+  std::vector<Weights> all;
+  if (objective == Objective::MaxLoad)
+    for (int64_t percent : {75, 50, 35, 25, 100})
+      for (double memory : {0.0, 0.8})
+        all.push_back(
+            {1, 0, memory, std::max<int64_t>(load * percent / 100, 1)});
+  for (int32_t most : pieces)
+    for (double transfers : {1.0, 0.5, 0.25, 0.0, 2.0})
+      all.push_back({transfers, most, 0, 0});
+  for (double memory : {0.9, 0.7, 0.5})
+    all.push_back({1, 0, memory, 0});
+  // Nothing at all: its alternatives of one piece, at any price.
+  all.push_back({1, 1, 0, 0});
+  return all;
+}

@@ -22,6 +22,12 @@ struct Weights {
   int64_t longest = 0;
 };
 
+/// The most pieces first, by the machine's own number of devices, and then by
+/// fewer; with all, half and none of the transfers' times; then memories. With
+/// pieces of shares of \p load where the largest load is the objective.
+std::vector<Weights> allWeights(const Machine &machine, Objective objective,
+                                int64_t load);
+
 /// Sums of times stand for the step: right along a chain, too much where
 /// branches overlap. Piece p is taken to be on device p modulo their number,
 /// and what is whole on the first.

@@ -10,6 +10,7 @@
 #include "Baechi/Placement/Session/PlaceBriefly.h"
 #include "Cuts/CutProgram.h"
 #include "Cuts/Screen.h"
+#include "Cuts/WorkBound.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -39,6 +40,9 @@ constexpr size_t mediumGraph = 4000;
 constexpr size_t manyPieces = 20'000, fewDevices = 2;
 /// Operators of all graphs that are looked at together.
 constexpr int64_t screened = 100'000;
+
+/// So near a lower bound a search of a large graph ends, too (isNearlyDone).
+bool isNear(int64_t ns, int64_t bound) { return ns - bound <= bound / 10'000; }
 
 class Planner {
 public:
@@ -86,13 +90,18 @@ public:
     const int64_t wholeBound = plan.result.lowerBoundNs;
     if (isCancelled() || !alternatives.any())
       return;
+    if (isBrief) {
+      work.emplace(problem, alternatives);
+      if (plan.wholeNs && isNear(*plan.wholeNs, work->ofAll()))
+        return;
+    }
     values[plan.ways] = never; // It has its placement.
     phase("ways");
     proposeAll();
     phase("placing pieces");
     placeBest(/*searchesOne=*/isBrief);
     if (isBrief && !(plan.result.placement &&
-                     plan.result.placement->makespanNs <= wholeBound))
+                     isNear(plan.result.placement->makespanNs, wholeBound)))
       completeWhole();
   }
 
@@ -180,6 +189,11 @@ private:
     if (!isNew || isCancelled())
       return it->second;
     ++plan.proposed;
+    if (work && plan.wholeNs && work->of(ways) >= *plan.wholeNs) {
+      // As it would be looked at: whatever it is, it is not the answer.
+      spent += work->pieces(ways);
+      return never;
+    }
     last = expandTo(ways);
     if (!last)
       return never;
@@ -202,7 +216,9 @@ private:
     }
     CutProgram program(problem, alternatives, options.objective);
     bool isFirst = true;
-    for (const Weights &weights : allWeights())
+    for (const Weights &weights :
+         allWeights(problem.machine, options.objective,
+                    plan.wholeNs.value_or(plan.result.lowerBoundNs)))
       if (mayLookOn()) {
         if (std::optional<Ways> ways = program.propose(weights))
           value(*ways);
@@ -243,31 +259,6 @@ private:
       enumerate(ways, op + 1);
     }
     ways[op] = -1;
-  }
-
-  /// The most pieces first, by the machine's own number of devices, and then by
-  /// fewer; with all, half and none of the transfers' times; then memories.
-  std::vector<Weights> allWeights() const {
-    auto count = static_cast<int32_t>(problem.machine.devices.size());
-    std::vector<int32_t> pieces = {count, 0};
-    for (int32_t fewer = count / 2; fewer >= 2; fewer /= 2)
-      pieces.push_back(fewer);
-    std::vector<Weights> all;
-    if (options.objective == Objective::MaxLoad) {
-      int64_t load = plan.wholeNs.value_or(plan.result.lowerBoundNs);
-      for (int64_t percent : {75, 50, 35, 25, 100})
-        for (double memory : {0.0, 0.8})
-          all.push_back(
-              {1, 0, memory, std::max<int64_t>(load * percent / 100, 1)});
-    }
-    for (int32_t most : pieces)
-      for (double transfers : {1.0, 0.5, 0.25, 0.0, 2.0})
-        all.push_back({transfers, most, 0, 0});
-    for (double memory : {0.9, 0.7, 0.5})
-      all.push_back({1, 0, memory, 0});
-    // Nothing at all: its alternatives of one piece, at any price.
-    all.push_back({1, 1, 0, 0});
-    return all;
   }
 
   /// The operators that have a way of a name.
@@ -322,24 +313,34 @@ private:
   }
 
   /// Those that are best as the placers have them first; none where the first
-  /// is proven not to better the graph as it is.
+  /// is proven not to better the graph as it is. Others are left out where
+  /// their bounds are no better than what is known of the first.
   void orderByPlacers(std::vector<std::pair<int64_t, Ways>> &found) {
     int64_t least = never, bound = 0;
-    for (auto &[ns, ways] : found) {
-      std::optional<Expanded> expanded = expandTo(ways);
-      ns = never;
+    auto placeOne = [&](std::pair<int64_t, Ways> &each, int64_t most) {
+      each.first = never;
+      std::optional<Expanded> expanded = expandTo(each.second);
       if (!expanded || isCancelled())
-        continue;
-      PlaceResult result = placeByPlacers(expanded->problem, withLanes(ways));
-      ++plan.placed;
+        return;
+      PlaceResult result =
+          placeByPlacers(expanded->problem, withLanes(each.second), most);
       if (!result.placement)
-        continue;
-      ns = objectiveNs(result, options.objective);
-      if (ns < least) {
-        least = ns;
+        return;
+      ++plan.placed;
+      each.first = objectiveNs(result, options.objective);
+      if (each.first < least) {
+        least = each.first;
         bound = result.lowerBoundNs;
       }
+    };
+    const int64_t first = found.front().first;
+    for (auto it = std::next(found.begin()); it != found.end(); ++it)
+      placeOne(*it, std::min(least, first));
+    if (least == never && first < never) {
+      found.resize(1);
+      return;
     }
+    placeOne(found.front(), least);
     if (least < never && plan.wholeNs && bound >= *plan.wholeNs) {
       found.clear();
       return;
@@ -383,8 +384,9 @@ private:
       bool isOnce = searchesOne &&
                     problem.machine.devices.size() > fewDevices &&
                     expanded->problem.graph.ops.size() > manyPieces;
-      PlaceResult result =
-          (isOnce ? placeOnce : place)(expanded->problem, withLanes(ways));
+      PlaceResult result = (isOnce ? placeOnce : placeBelow)(
+          expanded->problem, withLanes(ways),
+          searchesOne && best ? *best : never);
       ++plan.placed;
       if (!result.placement)
         continue;
@@ -412,6 +414,7 @@ private:
   std::set<Ways> uniform;             ///< of them, those of one name
   std::optional<Expanded> last;       ///< of a value
   std::optional<int64_t> oneDeviceNs; ///< of the graph as it is
+  std::optional<WorkBound> work;      ///< of a large graph
   int64_t spent = 0;
 };
 

@@ -14,7 +14,42 @@ using namespace baechi::placement::lp;
 
 namespace {
 
-/// The body, to be compiled for several instruction sets.
+// The bodies, to be compiled for several instruction sets.
+
+[[gnu::always_inline]] inline void columnsBody(double *__restrict c,
+                                               const double *a, size_t strideA,
+                                               const double *f, int32_t depth,
+                                               int32_t rows) {
+  int32_t k = 0;
+  for (; k + 4 <= depth; k += 4) {
+    const double *p = a + k * strideA, *q = p + strideA, *r = q + strideA,
+                 *s = r + strideA;
+    double x = f[k], y = f[k + 1], z = f[k + 2], w = f[k + 3];
+    for (int32_t i = 0; i < rows; ++i)
+      c[i] -= (x * p[i] + y * q[i]) + (z * r[i] + w * s[i]);
+  }
+  for (; k < depth; ++k) {
+    const double *p = a + k * strideA;
+    double x = f[k];
+    for (int32_t i = 0; i < rows; ++i)
+      c[i] -= x * p[i];
+  }
+}
+
+[[gnu::always_inline]] inline double dotBody(const double *a, const double *b,
+                                             int32_t n) {
+  double sum[8] = {};
+  int32_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int32_t q = 0; q < 8; ++q)
+      sum[q] += a[i + q] * b[i + q];
+  double rest = 0;
+  for (; i < n; ++i)
+    rest += a[i] * b[i];
+  return rest + (((sum[0] + sum[1]) + (sum[2] + sum[3])) +
+                 ((sum[4] + sum[5]) + (sum[6] + sum[7])));
+}
+
 [[gnu::always_inline]] inline void
 subtractTiles(double *c, size_t strideC, const double *a, size_t strideA,
               int32_t rows, int32_t columns, int32_t depth, const double *d,
@@ -43,26 +78,38 @@ subtractTiles(double *c, size_t strideC, const double *a, size_t strideA,
   }
 }
 
-void subtractAnywhere(double *c, size_t strideC, const double *a,
-                      size_t strideA, int32_t rows, int32_t columns,
-                      int32_t depth, const double *d, double *packed) {
-  subtractTiles(c, strideC, a, strideA, rows, columns, depth, d, packed);
-}
+struct Kernels {
+  decltype(&subtractColumns) columns;
+  decltype(&dot) product;
+  decltype(&subtractProduct) tiles;
+};
 
+// WIDE: a set of instructions without fused multiplications, which would round
+// differently.
+#define KERNELS(NAME, WIDE)                                                    \
+  WIDE void columns##NAME(double *c, const double *a, size_t strideA,          \
+                          const double *f, int32_t depth, int32_t rows) {      \
+    columnsBody(c, a, strideA, f, depth, rows);                                \
+  }                                                                            \
+  WIDE double dot##NAME(const double *a, const double *b, int32_t n) {         \
+    return dotBody(a, b, n);                                                   \
+  }                                                                            \
+  WIDE void tiles##NAME(double *c, size_t strideC, const double *a,            \
+                        size_t strideA, int32_t rows, int32_t columns,         \
+                        int32_t depth, const double *d, double *packed) {      \
+    subtractTiles(c, strideC, a, strideA, rows, columns, depth, d, packed);    \
+  }                                                                            \
+  const Kernels kernels##NAME = {columns##NAME, dot##NAME, tiles##NAME};
+
+KERNELS(Anywhere, )
 #if defined(__x86_64__)
-// Without fused multiplications, which would round differently.
-[[gnu::target("avx2")]] void subtractAvx2(double *c, size_t strideC,
-                                          const double *a, size_t strideA,
-                                          int32_t rows, int32_t columns,
-                                          int32_t depth, const double *d,
-                                          double *packed) {
-  subtractTiles(c, strideC, a, strideA, rows, columns, depth, d, packed);
-}
-const auto subtractBest =
-    __builtin_cpu_supports("avx2") ? subtractAvx2 : subtractAnywhere;
+KERNELS(Avx2, [[gnu::target("avx2")]])
+const Kernels &best =
+    __builtin_cpu_supports("avx2") ? kernelsAvx2 : kernelsAnywhere;
 #else
-const auto subtractBest = subtractAnywhere;
+const Kernels &best = kernelsAnywhere;
 #endif
+#undef KERNELS
 
 } // namespace
 
@@ -72,7 +119,7 @@ void baechi::placement::lp::subtractProduct(double *c, size_t strideC,
                                             int32_t depth, const double *d,
                                             double *packed) {
   if (depth >= 8 && rows >= 16) {
-    subtractBest(c, strideC, a, strideA, rows, columns, depth, d, packed);
+    best.tiles(c, strideC, a, strideA, rows, columns, depth, d, packed);
     return;
   }
   // Short or shallow: packing does not pay.
@@ -84,15 +131,16 @@ void baechi::placement::lp::subtractProduct(double *c, size_t strideC,
   }
 }
 
+void baechi::placement::lp::subtractColumns(double *c, const double *a,
+                                            size_t strideA, const double *f,
+                                            int32_t depth, int32_t rows) {
+  // Short: what is inlined begins at once.
+  if (rows < 16)
+    columnsBody(c, a, strideA, f, depth, rows);
+  else
+    best.columns(c, a, strideA, f, depth, rows);
+}
+
 double baechi::placement::lp::dot(const double *a, const double *b, int32_t n) {
-  double sum[8] = {};
-  int32_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int32_t q = 0; q < 8; ++q)
-      sum[q] += a[i + q] * b[i + q];
-  double rest = 0;
-  for (; i < n; ++i)
-    rest += a[i] * b[i];
-  return rest + (((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-                 ((sum[4] + sum[5]) + (sum[6] + sum[7])));
+  return n < 16 ? dotBody(a, b, n) : best.product(a, b, n);
 }

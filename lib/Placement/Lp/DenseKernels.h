@@ -31,23 +31,8 @@ void subtractProduct(double *c, size_t strideC, const double *a, size_t strideA,
                      const double *d, double *packed);
 
 /// c -= A f for the first \p rows of A, which is stored by columns.
-inline void subtractColumns(double *c, const double *a, size_t strideA,
-                            const double *f, int32_t depth, int32_t rows) {
-  int32_t k = 0;
-  for (; k + 4 <= depth; k += 4) {
-    const double *p = a + k * strideA, *q = p + strideA, *r = q + strideA,
-                 *s = r + strideA;
-    double x = f[k], y = f[k + 1], z = f[k + 2], w = f[k + 3];
-    for (int32_t i = 0; i < rows; ++i)
-      c[i] -= (x * p[i] + y * q[i]) + (z * r[i] + w * s[i]);
-  }
-  for (; k < depth; ++k) {
-    const double *p = a + k * strideA;
-    double x = f[k];
-    for (int32_t i = 0; i < rows; ++i)
-      c[i] -= x * p[i];
-  }
-}
+void subtractColumns(double *c, const double *a, size_t strideA,
+                     const double *f, int32_t depth, int32_t rows);
 
 /// sum of a_i b_i
 double dot(const double *a, const double *b, int32_t n);

@@ -46,6 +46,7 @@ void InteriorPoint::begin() {
   int32_t n = program.numNodes;
   at.resize(n, edges, budgets);
   step.resize(n, edges, budgets);
+  before.resize(n, edges, budgets);
   targets.resize(edges, budgets);
   spreadMatching();
   // Lengths in units of the longest path's mean edge.
@@ -211,20 +212,19 @@ void InteriorPoint::aimCloser(const Steps &steps, double product) {
 /// Predictor, corrector, and one more corrector where it lengthens the steps.
 InteriorPoint::Steps InteriorPoint::direction(double gap) {
   double mean = gap / pairs;
-  newton.factor(at);
   aimAt(0, 0);
-  newton.solve(at, targets, step);
+  newton.factorAndSolve(at, targets, step);
   double reduction = products(longest(1)) / gap;
   double aim = std::max(reduction * reduction * reduction, 1e-4) * mean;
   aimAt(aim, 5 * std::max(mean, aim));
   newton.solve(at, targets, step);
   Steps steps = longest(1);
   aimCloser(steps, aim);
-  Point before = step;
+  std::swap(step, before);
   newton.solve(at, targets, step);
   Steps closer = longest(1);
   if (closer.primal + closer.dual < steps.primal + steps.dual)
-    step = std::move(before);
+    std::swap(step, before);
   // Not quite to the boundary.
   double share = std::clamp(1 - 10 * mean, 0.95, 0.9995);
   steps = longest(1 / share);

@@ -64,6 +64,7 @@ private:
   double pairs = 0;   ///< how many products there are
   double unit = 1;    ///< nanoseconds; lengths are near 1
   Point at, step;
+  Point before; ///< the step without the last corrector
   Targets targets;
   PathSolution best;
 };

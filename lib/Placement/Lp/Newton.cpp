@@ -13,12 +13,6 @@
 
 using namespace baechi::placement::lp;
 
-namespace {
-
-constexpr size_t nowhere = static_cast<size_t>(-1);
-
-} // namespace
-
 void Point::resize(size_t numNodes, size_t numEdges, size_t numBudgets) {
   potential.assign(numNodes, 0);
   for (auto *v : {&slack, &flow, &y, &price})
@@ -91,8 +85,8 @@ void Newton::allocate() {
     int k = 0;
     for (int i = 0; i < 4; ++i)
       for (int j = i; j < 4; ++j)
-        slots[e][k++] =
-            c[i] >= 0 && c[j] >= 0 ? system->slot(c[i], c[j]) : nowhere;
+        slots[e][k++] = c[i] >= 0 && c[j] >= 0 ? system->slot(c[i], c[j])
+                                               : system->noSlot();
   }
   for (int32_t i = 0; i < nodes - 1 + budgets; ++i)
     diagonal.push_back(system->slot(i, i));
@@ -141,22 +135,22 @@ void Newton::findResiduals(const Point &at) {
     dualError = std::max(dualError, std::abs(r));
 }
 
-void Newton::factor(const Point &at) {
-  for (int attempt = 0;; ++attempt) {
-    assemble(at);
-    if (system->factor() == 0 || attempt == 3)
-      return;
+void Newton::factorAndSolve(const Point &at, const Targets &targets,
+                            Point &direction) {
+  assemble(at);
+  setRight(at, targets);
+  for (int attempt = 0; system->factor(right) > 0 && attempt < 3; ++attempt) {
     regularization *= 10;
+    assemble(at);
   }
+  system->finish(right);
+  setDirection(at, targets, direction);
 }
 
 void Newton::assemble(const Point &at) {
   std::vector<double> &a = system->values();
   std::fill(a.begin(), a.end(), 0.0);
-  auto add = [&](size_t slot, double value) {
-    if (slot != nowhere)
-      a[slot] += value;
-  };
+  auto add = [&](int32_t slot, double value) { a[slot] += value; };
   for (int32_t e = 0; e < edges; ++e) {
     theta[e] = at.flow[e] / at.slack[e];
     const auto &s = slots[e];
@@ -185,6 +179,12 @@ void Newton::assemble(const Point &at) {
 }
 
 void Newton::solve(const Point &at, const Targets &targets, Point &direction) {
+  setRight(at, targets);
+  system->solve(right);
+  setDirection(at, targets, direction);
+}
+
+void Newton::setRight(const Point &at, const Targets &targets) {
   for (int32_t v = 1; v < nodes; ++v)
     right[v - 1] = -flowResidual[v];
   for (int32_t b = 0; b < budgets; ++b)
@@ -205,7 +205,10 @@ void Newton::solve(const Point &at, const Targets &targets, Point &direction) {
     if (edge.from > 0)
       right[edge.from - 1] -= push;
   }
-  system->solve(right);
+}
+
+void Newton::setDirection(const Point &at, const Targets &targets,
+                          Point &direction) {
   direction.potential[0] = 0;
   std::copy(right.begin(), right.begin() + nodes - 1,
             direction.potential.begin() + 1);

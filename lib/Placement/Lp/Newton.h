@@ -70,15 +70,18 @@ public:
   double primalResidual() const { return primalError; }
   double dualResidual() const { return dualError; }
 
-  /// The matrix at a point, factored. A node's and a budget's own term is
-  /// raised a little, more where pivots vanish: what lies loose stays put.
-  void factor(const Point &at);
+  /// Factors the matrix at a point and solves. A node's and a budget's own term
+  /// is raised a little, more where pivots vanish: what lies loose stays put.
+  void factorAndSolve(const Point &at, const Targets &targets,
+                      Point &direction);
   /// The direction in which products meet the targets and residuals vanish.
   void solve(const Point &at, const Targets &targets, Point &direction);
 
 private:
   std::array<int32_t, 4> corners(int32_t edge) const;
   void assemble(const Point &at);
+  void setRight(const Point &at, const Targets &targets);
+  void setDirection(const Point &at, const Targets &targets, Point &direction);
 
   const PathProgram &program;
   int32_t nodes, edges, budgets = 0;
@@ -88,8 +91,8 @@ private:
   std::optional<SparseLdl> system;
   /// Per edge, the places of its clique in the matrix: rows and columns tail,
   /// head, budget, budget, upper half.
-  std::vector<std::array<size_t, 10>> slots;
-  std::vector<size_t> diagonal;
+  std::vector<std::array<int32_t, 10>> slots;
+  std::vector<int32_t> diagonal;
   std::vector<double> slackResidual, yResidual, restResidual, flowResidual;
   std::vector<double> theta, eta, shift, right;
   double primalError = 0, dualError = 0;

@@ -42,22 +42,33 @@ public:
 
   /// Where the entry (i, j) of the matrix is added in `values()`. Constant
   /// over all factorisations.
-  size_t slot(int32_t i, int32_t j) const;
-  /// The matrix before `factor`, the factors after it.
-  std::vector<double> &values() { return panels; }
+  int32_t slot(int32_t i, int32_t j) const;
+  /// A slot that is no entry's.
+  int32_t noSlot() const { return static_cast<int32_t>(entryHigh.size()); }
+  /// The matrix. Its entries alone: the panels are many times as large, and
+  /// each is filled when its front's turn comes.
+  std::vector<double> &values() { return matrix; }
 
-  /// Factors in place. A pivot of the wrong sign or none, a sign of lost
+  /// Factors the matrix. A pivot of the wrong sign or none, a sign of lost
   /// digits, becomes infinite, which takes its variable out. Returns how many.
-  int32_t factor();
+  /// Solves for \p right half-way, while the panels are at hand.
+  int32_t factor(std::span<const double> right);
+  /// The other half.
+  void finish(std::span<double> x);
   /// Solves for a right-hand side in the caller's numbering, in place.
-  void solve(std::span<double> x) const;
+  void solve(std::span<double> x);
 
 private:
   struct Tree;
   void order(const std::vector<std::pair<int32_t, int32_t>> &entries);
   void findFronts(const Tree &tree, const std::vector<int32_t> &count);
   void findRows(const Tree &tree);
+  void findEntries(const std::vector<int32_t> &firstLower,
+                   const std::vector<int32_t> &lower);
+  void fill(int32_t front);
   int32_t eliminate(int32_t front, double *update);
+  void forward(int32_t front);
+  void backward(int32_t front);
   int32_t pivots(int32_t front) const {
     return firstPivot[front + 1] - firstPivot[front];
   }
@@ -83,11 +94,16 @@ private:
   size_t panelSize = 0;
   size_t stackSize = 0; ///< of updates that wait for their parents
   double flops = 0;
+  // Entries of the matrix by columns, the diagonal's first.
+  std::vector<int32_t> firstEntry;  ///< per place, and the end
+  std::vector<int32_t> entryHigh;   ///< per entry: the place of its row
+  std::vector<int32_t> entryTarget; ///< per entry: where it is in the panel
+  std::vector<double> matrix;       ///< per entry, and one for `noSlot`
   std::vector<double> panels;
   std::vector<double> diagonal; ///< D, per place
   std::vector<double> stack;
   std::vector<double> scratch;
-  mutable std::vector<double> permuted, gathered;
+  std::vector<double> permuted, gathered; ///< of a solution
 };
 
 } // namespace baechi::placement::lp

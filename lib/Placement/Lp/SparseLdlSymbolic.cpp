@@ -272,19 +272,35 @@ void SparseLdl::findRows(const Tree &tree) {
       inParent[row] = static_cast<int32_t>(k - base);
     }
   }
+  findEntries(firstLower, lower);
 }
 
-size_t SparseLdl::slot(int32_t i, int32_t j) const {
+void SparseLdl::findEntries(const std::vector<int32_t> &firstLower,
+                            const std::vector<int32_t> &lower) {
+  firstEntry.push_back(0);
+  for (int32_t f = 0; f < numFronts; ++f) {
+    const int32_t *row = rows.data() + firstRow[f];
+    int32_t tall = height(f);
+    for (int32_t low = firstPivot[f]; low < firstPivot[f + 1]; ++low) {
+      int32_t k = low - firstPivot[f], column = k * tall;
+      entryHigh.push_back(low);
+      entryTarget.push_back(column + k);
+      for (int32_t e = firstLower[low]; e < firstLower[low + 1]; ++e) {
+        while (row[k] != lower[e])
+          ++k;
+        entryHigh.push_back(lower[e]);
+        entryTarget.push_back(column + k);
+      }
+      firstEntry.push_back(static_cast<int32_t>(entryHigh.size()));
+    }
+  }
+}
+
+int32_t SparseLdl::slot(int32_t i, int32_t j) const {
   int32_t low = std::min(position[i], position[j]);
   int32_t high = std::max(position[i], position[j]);
-  int32_t f = frontOf[low];
-  auto begin = rows.begin() + static_cast<ptrdiff_t>(firstRow[f]);
-  int32_t row = high - firstPivot[f];
-  if (high >= firstPivot[f + 1])
-    row = static_cast<int32_t>(
-        std::lower_bound(begin + pivots(f),
-                         rows.begin() + static_cast<ptrdiff_t>(firstRow[f + 1]),
-                         high) -
-        begin);
-  return panel[f] + static_cast<size_t>(low - firstPivot[f]) * height(f) + row;
+  return static_cast<int32_t>(
+      std::lower_bound(entryHigh.begin() + firstEntry[low],
+                       entryHigh.begin() + firstEntry[low + 1], high) -
+      entryHigh.begin());
 }

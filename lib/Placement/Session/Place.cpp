@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 
 using namespace baechi::placement;
 using namespace baechi::placement::session;
@@ -28,12 +29,14 @@ namespace {
 struct Extent {
   bool explains = true; ///< what is missing where nothing fits
   Help help = Help::Searched;
+  /// Nothing is placed where the lower bound is so much.
+  int64_t most = std::numeric_limits<int64_t>::max();
 };
 
 void placeOn(const Problem &problem, const PlaceOptions &options,
              const Extent &extent, PlaceResult &result) {
   Session own(problem, options, result, extent.explains);
-  if (!own.open() || !own.begin())
+  if (!own.open() || own.lowerBound() >= extent.most || !own.begin())
     return;
   Sessions sessions(problem, options, own, extent.help);
   int64_t automatic = own.automaticEvaluations();
@@ -156,14 +159,22 @@ PlaceResult baechi::placement::placeBriefly(const Problem &problem,
   return placed(problem, options, {.explains = false});
 }
 
+PlaceResult baechi::placement::placeBelow(const Problem &problem,
+                                          const PlaceOptions &options,
+                                          int64_t most) {
+  return placed(problem, options, {.most = most});
+}
+
 PlaceResult baechi::placement::placeByPlacers(const Problem &problem,
-                                              PlaceOptions options) {
+                                              PlaceOptions options,
+                                              int64_t most) {
   // A search begins with more.
   options.budget = Budget::ofEvaluations(1);
-  return placed(problem, options, {.help = Help::None});
+  return placed(problem, options, {.help = Help::None, .most = most});
 }
 
 PlaceResult baechi::placement::placeOnce(const Problem &problem,
-                                         const PlaceOptions &options) {
-  return placed(problem, options, {.help = Help::Placed});
+                                         const PlaceOptions &options,
+                                         int64_t most) {
+  return placed(problem, options, {.help = Help::Placed, .most = most});
 }

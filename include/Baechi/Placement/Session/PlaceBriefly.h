@@ -10,6 +10,8 @@
 
 #include "Baechi/Placement/Session/Place.h"
 
+#include <limits>
+
 namespace baechi::placement {
 
 /// What `place` finds. Where that is nothing for the memories, the error does
@@ -17,12 +19,18 @@ namespace baechi::placement {
 /// as long as placing.
 PlaceResult placeBriefly(const Problem &problem, const PlaceOptions &options);
 
-/// What the placers find, without a search.
-PlaceResult placeByPlacers(const Problem &problem, PlaceOptions options);
+/// What `place` finds; no placement where the lower bound is \p most or more.
+PlaceResult placeBelow(const Problem &problem, const PlaceOptions &options,
+                       int64_t most);
 
-/// What `place` finds with a search of the machine itself: of those that can do
-/// less only links are looked at, by placers.
-PlaceResult placeOnce(const Problem &problem, const PlaceOptions &options);
+/// The same of the placers, without a search.
+PlaceResult placeByPlacers(const Problem &problem, PlaceOptions options,
+                           int64_t most = std::numeric_limits<int64_t>::max());
+
+/// The same with a search of the machine itself: of those that can do less only
+/// links are looked at, by placers.
+PlaceResult placeOnce(const Problem &problem, const PlaceOptions &options,
+                      int64_t most);
 
 } // namespace baechi::placement
 
