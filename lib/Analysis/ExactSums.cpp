@@ -79,6 +79,12 @@ static SmallVector<arith::AddFOp> sumsOf(linalg::GenericOp op) {
   return sums;
 }
 
+bool baechi::isOneChain(linalg::GenericOp op) {
+  return llvm::any_of(sumsOf(op), [](arith::AddFOp sum) {
+    return sum && bitEnumContainsAll(sum.getFastmath(), Flags::contract);
+  });
+}
+
 SmallVector<arith::AddFOp> baechi::laneSumsOf(linalg::GenericOp op) {
   SmallVector<arith::AddFOp> sums = sumsOf(op);
   bool any = false, all = true;

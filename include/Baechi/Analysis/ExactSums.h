@@ -64,6 +64,10 @@ mlir::arith::MulFOp fusedProductOf(mlir::arith::AddFOp sum);
 void markFusedProduct(mlir::arith::AddFOp sum, mlir::arith::MulFOp product);
 /// Whether the sum that \p op makes asks for fused multiply-adds.
 bool addsFused(mlir::linalg::GenericOp op);
+/// Whether a sum of \p op was marked as a product's: one chain of additions,
+/// also where it is no product any more, as one with a constant, or where the
+/// multiplication is gone, as one by 1.
+bool isOneChain(mlir::linalg::GenericOp op);
 
 /// What adds up each result of \p op, where all that are sums are computed in
 /// lanes; null for what the innermost reduction loop writes element by element.

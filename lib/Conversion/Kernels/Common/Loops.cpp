@@ -129,7 +129,7 @@ LogicalResult lowerKernel(func::FuncOp kernel,
       orderContractionLoops(rewriter, generic);
     // An exact product's sum has one order, also where it is in tiles. A sum
     // of what was multiplied before stays a sum, as where that is not fused.
-    if (isProduct && inOrder && addsFused(generic))
+    if (inOrder && isOneChain(generic))
       continue;
     for (linalg::GenericOp each : sumInBlocks(rewriter, generic))
       if (!laneSumsOf(each).empty())
