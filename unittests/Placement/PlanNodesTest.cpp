@@ -395,6 +395,17 @@ TEST(PlanNodes, SaysWhyThereAreNoReplicas) {
   EXPECT_EQ(plan.shape.replicas, 1);
 }
 
+TEST(PlanNodes, PinsAreReached) {
+  Training one = training(2, 4, machineOf(2, 2));
+  one.problem.graph.ops[2].pin = "n1.gpu0";
+  EXPECT_THAT(whyNoReplicas(one.problem, one.alternatives, {1, 2}),
+              HasSubstr("pinned to the first 3 devices, of which 2 are used"));
+  NodePlan plan = planNodes(one.problem, one.alternatives, {});
+  ASSERT_TRUE(plan.result.placement) << plan.result.error;
+  EXPECT_EQ(plan.shape.replicas, 1);
+  EXPECT_GE(plan.shape.devices, 3);
+}
+
 TEST(PlanNodes, GridsAreReadOrRefused) {
   Grid grid;
   EXPECT_EQ(parseGrid("tensor/8:4:2", grid), "");

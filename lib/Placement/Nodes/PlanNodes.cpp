@@ -160,7 +160,8 @@ private:
   }
 
   void searchFlat(int32_t devices) {
-    if (isCancelled() || workOn(devices) >= bestNs())
+    if (isCancelled() || devices < devicesOfPins(problem) ||
+        workOn(devices) >= bestNs())
       return;
     phase("devices");
     ReplicaShape shape{1, devices};

@@ -70,7 +70,7 @@ std::vector<ReplicaShape> Proposer::shapesOf(int32_t devices,
                                              std::set<std::string> &notes) {
   std::vector<ReplicaShape> shapes;
   int32_t parts = std::max(numParts(problem.graph), 1);
-  for (int32_t each = 1; each <= devices; ++each) {
+  for (int32_t each = devicesOfPins(problem); each <= devices; ++each) {
     bool isPart = nodes.devicesPerNode % each == 0;
     bool isWhole = each % nodes.devicesPerNode == 0 && devices % each == 0;
     if (!isPart && !isWhole)
@@ -159,6 +159,9 @@ std::vector<Proposer::WaysById> Proposer::mixedWays(int32_t lanes) const {
   for (auto &of : one.alternatives.of)
     for (Alternative &way : of)
       way.exchange = (way.exchange + parts - 1) / parts;
+  // The stage may lie on any devices.
+  for (Operator &op : one.graph.ops)
+    op.pin.reset();
   Problem stage{one.graph, replicaMachine(problem.machine, {1, lanes})};
   cuts::CutProgram program(stage, one.alternatives, Objective::Makespan);
   std::vector<WaysById> found;

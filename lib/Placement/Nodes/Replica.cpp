@@ -290,8 +290,14 @@ std::string baechi::placement::whyNoReplicas(const Problem &problem,
     return fmt::format("a replica of {} devices is neither an equal part of a "
                        "node of {} nor whole nodes",
                        shape.devices, nodes.devicesPerNode);
-  if (shape.replicas == 1)
-    return "";
+  if (shape.replicas == 1) {
+    int32_t needed = devicesOfPins(problem);
+    return needed <= shape.devices
+               ? ""
+               : fmt::format("operators are pinned to the first {} devices, of "
+                             "which {} are used",
+                             needed, shape.devices);
+  }
   if (isPart && shape.devices % nodes.cardsPerNode != 0 &&
       nodes.cardsPerNode > 1)
     return fmt::format("{} devices share {} network cards of a node unevenly",
@@ -348,6 +354,16 @@ ReplicaGraph baechi::placement::replicaGraph(const Graph &graph,
       result.graph.edges.push_back(
           {idOf[edge.from], edge.output, idOf[edge.to]});
   return result;
+}
+
+int32_t baechi::placement::devicesOfPins(const Problem &problem) {
+  const std::vector<Device> &devices = problem.machine.devices;
+  size_t needed = 1;
+  for (const Operator &op : problem.graph.ops)
+    for (size_t d = needed; op.pin && d < devices.size(); ++d)
+      if (devices[d].name == *op.pin)
+        needed = d + 1;
+  return static_cast<int32_t>(needed);
 }
 
 Machine baechi::placement::replicaMachine(const Machine &machine,

@@ -50,6 +50,10 @@ struct ReplicaGraph {
 ReplicaGraph replicaGraph(const Graph &graph, const Alternatives &alternatives,
                           int32_t replicas);
 
+/// How many of the machine's first devices have all that operators are pinned
+/// to; at least 1.
+int32_t devicesOfPins(const Problem &problem);
+
 /// The machine of the first replica.
 Machine replicaMachine(const Machine &machine, const ReplicaShape &shape);
 
