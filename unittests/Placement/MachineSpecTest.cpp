@@ -103,11 +103,23 @@ TEST(MachineSpec, ErrorsNameWhatIsWrongAndTheMend) {
               HasSubstr("no/such/machine.json"));
 }
 
+TEST(MachineSpec, MemoryOfAllDevicesIsANumber) {
+  Machine machine;
+  EXPECT_EQ(readMachineSpec("host:2@1EiB+disk:1EiB", machine), "");
+  EXPECT_THAT(errorOf("host:4@1EiB+disk:1EiB"),
+              HasSubstr("the devices hold 5.00 EiB together, of at most "
+                        "4.00 EiB"));
+}
+
 TEST(Text, SizesAreParsed) {
   EXPECT_EQ(parseBytes("4096"), 4096);
   EXPECT_EQ(parseBytes("1.5GiB"), int64_t(3) << 29);
   EXPECT_EQ(parseBytes("512 KiB"), 512 << 10);
   EXPECT_EQ(parseBytes("2TiB"), int64_t(2) << 40);
+  EXPECT_EQ(parseBytes("0.5PiB"), int64_t(1) << 49);
+  EXPECT_EQ(parseBytes("7EiB"), int64_t(7) << 60);
+  EXPECT_EQ(parseBytes("2PB"), 2'000'000'000'000'000);
+  EXPECT_FALSE(parseBytes("8EiB"));
   EXPECT_EQ(parseBytes("0"), 0);
   EXPECT_EQ(parseBytes("1.5GB"), 1'500'000'000);
   EXPECT_EQ(parseBytes("20 MB"), 20'000'000);

@@ -31,6 +31,8 @@ constexpr int64_t assumedBytesPerUs = 8000;
 constexpr Link assumedDiskLink = {50'000, 1000, false};
 /// More devices than this in a short form is a typing error.
 constexpr int64_t mostDevices = 4096;
+/// Of all devices together, so that sums of their memory are numbers.
+constexpr double mostMemory = 0x1p62;
 
 int64_t machineMemory() {
   long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
@@ -153,6 +155,12 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
   machine.linkModel = LinkModel::Sequential;
   for (const auto &[pool, bytes] : pools)
     addPool(machine, pool, bytes);
+  double all = 0;
+  for (const Device &device : machine.devices)
+    all += static_cast<double>(device.memory);
+  if (all > mostMemory)
+    return fail(fmt::format("the devices hold {} together, of at most {}",
+                            bytesText(all, 2), bytesText(mostMemory, 2)));
   return "";
 }
 } // namespace
@@ -168,7 +176,7 @@ std::string baechi::placement::readMachineSpec(const std::string &spec,
   bool forgot =
       (word == "host" || word == "cuda" || word == "cpu" || word == "gpu") &&
       !isFile &&
-      spec.find_first_not_of("0123456789.@KMGTiB", word.size()) ==
+      spec.find_first_not_of("0123456789.@KMGTPEiB", word.size()) ==
           std::string::npos;
   if (spec.empty() || shortForm || forgot)
     return readShortForm(spec, machine);

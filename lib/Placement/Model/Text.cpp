@@ -22,8 +22,9 @@ std::optional<int64_t> baechi::placement::parseBytes(std::string_view text) {
   // The longest first: every unit ends with the last one.
   static constexpr std::pair<std::string_view, double> units[] = {
       {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-      {"KB", 1e3},     {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
-      {"TB", 1e12},    {"B", 1}};
+      {"PiB", 0x1p50}, {"EiB", 0x1p60}, {"KB", 1e3},     {"kB", 1e3},
+      {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},    {"PB", 1e15},
+      {"EB", 1e18},    {"B", 1}};
   double unit = 1;
   for (auto [suffix, bytes] : units)
     if (text.ends_with(suffix)) {
