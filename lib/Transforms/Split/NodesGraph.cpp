@@ -228,6 +228,7 @@ private:
     op.scratch = mostLive(members);
     llvm::SmallMapVector<StringRef, int64_t, 2> times;
     std::set<std::pair<int32_t, int32_t>> seen;
+    bool hasGathered = false;
     for (int32_t id : members) {
       const placement::Operator &member = whole.ops[id];
       op.backward |= member.backward;
@@ -245,7 +246,9 @@ private:
           continue;
         int64_t bytes = whole.ops[edge->from].outputs[edge->output].bytes;
         op.exchange += isGathered(*edge) ? llvm::divideCeil(bytes, 2) : bytes;
-        if (!isGathered(*edge))
+        if (isGathered(*edge))
+          hasGathered = true;
+        else
           op.resident += llvm::alignTo(bytes, kAlignment);
       }
     }
@@ -265,7 +268,9 @@ private:
       for (int32_t o = 0, n = whole.ops[id].outputs.size(); o < n; ++o)
         if (whole.ops[id].result)
           shapes.push_back(extents(id, o));
-    addTensorWays(ways, op, members);
+    // Each piece would hold the rows, of all columns, and wait for them.
+    if (!hasGathered)
+      addTensorWays(ways, op, members);
     int32_t made = add(std::move(op), std::move(ways), std::move(shapes));
     for (int32_t id : members)
       ids[id] = {made};
