@@ -83,3 +83,31 @@ def test_what_is_no_machine_of_nodes_is_an_error():
     small = MACHINE | {"device": {"kind": "cuda", "memory": 1000}}
     with pytest.raises(baechi.CompileError, match="fit"):
         baechi.plan_nodes(text, small, parts=2, budget=0)
+
+
+@pytest.mark.parametrize(
+    "device", [None, "cuda", [1], {"memory": 1}, {"kind": 3, "memory": 1}, {"kind": ""}]
+)
+def test_a_device_without_a_kind_is_told(device):
+    with pytest.raises(ValueError, match="the machine's device is .*: state its kind and memory"):
+        baechi.plan_nodes(fixtures.text("mlp_tiny"), MACHINE | {"device": device}, parts=2)
+
+
+def test_statistics_of_the_batch_are_told():
+    text = """
+    func.func @step(%x: tensor<64x32xf32>, %w: tensor<32xf32> {baechi.updated_by = 1 : i64}) -> (
+        tensor<64x32xf32>, tensor<32xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<32xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<32xf32>) -> tensor<32xf32>
+      %s = linalg.reduce ins(%x : tensor<64x32xf32>) outs(%z : tensor<32xf32>) dimensions = [0]
+        (%a: f32, %sum: f32) { %t = arith.addf %a, %sum : f32  linalg.yield %t : f32 }
+      %b = tensor.empty() : tensor<64x32xf32>
+      %all = linalg.broadcast ins(%s : tensor<32xf32>) outs(%b : tensor<64x32xf32>) dimensions = [0]
+      %n = linalg.sub ins(%x, %all : tensor<64x32xf32>, tensor<64x32xf32>)
+        outs(%b : tensor<64x32xf32>) -> tensor<64x32xf32>
+      return %n, %w : tensor<64x32xf32>, tensor<32xf32>
+    }"""
+    with pytest.warns(UserWarning, match="planned in 1 part, not in 4: something in it needs"):
+        plan = baechi.plan_nodes(text, MACHINE, parts=4, budget=0)
+    assert plan.parts == 1

@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from baechi.graphs import problem
 class NodesPlan:
     """How a step is done on a machine of nodes; prints as `baechi-place` reports it.
 
+    parts: of the batch; fewer than were asked for where a warning says so.
     replicas: each computes as many parts of the batch, all at once.
     stages: of a replica, one after the other.
     stage_devices: of a stage, inside a node: operators are in pieces on them.
@@ -32,6 +34,7 @@ class NodesPlan:
         the placement that of the first replica; report: what `--json` writes.
     """
 
+    parts: int
     replicas: int
     stages: int
     stage_devices: int
@@ -75,6 +78,7 @@ def plan_nodes(
     profile, roofline: costs, as for `graph_of`.
     budget: as for `place`.
 
+    Warns where something needs the whole batch, as its statistics do: there is one part then.
     Raises CompileError for a step without a batch that divides into parts, and where
     nothing fits; ValueError for another machine.
     """
@@ -110,15 +114,23 @@ def plan_nodes(
         done = tools.run("baechi-place", graph, cluster, *words)
         found, placed = json.loads(report.read_text()), json.loads(placement.read_text())
         choices = collections.Counter(each["alternative"] for each in placed.get("choices", []))
-        shape = found["nodes"]
+        shape, made = found["nodes"], json.loads(graph.read_text())
+        if (has := _parts(made)) != parts:
+            warnings.warn(
+                f"the step is planned in {has} part{'s' * (has > 1)}, not in {parts}: something in "
+                "it needs the whole batch; the remarks not-parted of --baechi-export-nodes say "
+                "what, and where (docs/nodes.md)",
+                stacklevel=2,
+            )
         return NodesPlan(
+            has,
             shape["replicas"],
             shape["stages"],
             shape["devices_per_stage"],
             dict(sorted(choices.items())),
             found["makespan_ns"],
             found["lower_bound_ns"],
-            json.loads(graph.read_text()),
+            made,
             placed,
             found,
             done.stdout,
@@ -127,10 +139,25 @@ def plan_nodes(
 
 def _kind(machine: str) -> str:
     """The kind of all devices of a machine of nodes."""
-    described = json.loads(machine)
-    if "nodes" not in described:
+    try:
+        described = json.loads(machine)
+    except ValueError as error:
+        raise ValueError(f"the machine is no JSON: {error}") from error
+    if not isinstance(described, dict) or "nodes" not in described:
         raise ValueError(
             "the machine has no nodes: state nodes, devices_per_node, device, inside and between "
             "(docs/formats.md), or place on its devices (baechi.place)"
         )
-    return str(described.get("device", {}).get("kind", ""))
+    device = described.get("device")
+    kind = device.get("kind") if isinstance(device, dict) else None
+    if not isinstance(kind, str) or not kind:
+        raise ValueError(
+            f"the machine's device is {device!r}: state its kind and memory, such as "
+            '{"kind": "cuda", "memory": 8589934592} (docs/formats.md)'
+        )
+    return kind
+
+
+def _parts(graph: dict[str, Any]) -> int:
+    """The parts of the batch that a graph has."""
+    return 1 + max((op["part"] for op in graph["ops"] if "part" in op), default=0)
