@@ -295,7 +295,8 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
     return choice;
   choice.always = choice.largestFirst = true;
   choice.forced = text.consume_front(choice.exact ? "-forced:" : "forced:");
-  choice.chained = !choice.exact && text.consume_front("micro:");
+  choice.chained = choice.needsBatch =
+      !choice.exact && text.consume_front("micro:");
   bool isKnown = choice.forced || choice.chained ||
                  (!choice.exact && text.consume_front("canonical:"));
   if (isKnown && !text.getAsInteger(10, choice.pieces) && choice.pieces >= 2 &&

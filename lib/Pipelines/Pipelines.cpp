@@ -33,6 +33,7 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.reductions = splits.reductions;
   split.forced = splits.forced;
   split.chained = splits.chained;
+  split.needsBatch = splits.needsBatch;
   split.ordered = splits.ordered;
   split.largestFirst = splits.largestFirst;
   split.sentPercent = splits.sentPercent;

@@ -96,6 +96,8 @@ struct SplitChoice {
   bool forced = false;
   /// Pieces follow each other, as micro-batches.
   bool chained = false;
+  /// Of chained pieces: they were asked for, and have to be of a batch.
+  bool needsBatch = false;
   /// Of chained pieces: sums that would be in another order stay whole, as far
   /// as is known, and what a person asks for is cut where no sum is.
   bool ordered = false;

@@ -116,6 +116,9 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
            "pieces follow each other (micro-batches): each adds to the partial "
            "result of the one before, and only what has the extent of the "
            "heaviest class, the batch, is cut">,
+    Option<"needsBatch", "needs-batch", "bool", "false",
+           "with `chained`: an error where what is cut is next to nothing "
+           "beside a loop that goes through what is given">,
     Option<"ordered", "ordered", "bool", "false",
            "as few sums as possible are in another order: `chained` cuts none "
            "whose terms lie together, and what the program asks for is no part "

@@ -150,10 +150,17 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
 
 std::optional<LoopOverInput> split::findLoopOverInput(func::FuncOp step) {
   for (Operation &op : step.front()) {
-    if (!isa<LoopLikeOpInterface>(op))
+    auto loop = dyn_cast<LoopLikeOpInterface>(op);
+    if (!loop)
       continue;
-    SetVector<Value> read(op.operand_begin(), op.operand_end());
+    // What it begins with is its state, unless that stays as it is.
+    SetVector<Value> read;
     getUsedValuesDefinedAbove(op.getRegions(), read);
+    for (auto [start, state, next] :
+         llvm::zip(loop.getInits(), loop.getRegionIterArgs(),
+                   loop.getYieldedValues()))
+      if (next == state)
+        read.insert(start);
     for (Value value : read) {
       auto argument = dyn_cast<BlockArgument>(rootOf(value));
       if (argument && argument.getOwner() == &step.front() &&

@@ -143,6 +143,7 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.reductions = reductions;
     options.forced = forced;
     options.chained = chained;
+    options.needsBatch = needsBatch;
     options.ordered = ordered;
     options.stored = stored;
     options.largestFirst = largestFirst;

@@ -11,7 +11,6 @@
 #include "ChooseBatch.h"
 #include "ChooseCuts.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -240,7 +239,7 @@ static LogicalResult checkMicroBatches(func::FuncOp step, const SplitPlan &plan,
       step.emitError() << "nothing is as heavy as a batch that could be "
                           "cut in "
                        << options.pieces << " micro-batches: what can be is "
-                       << std::llround(100 * share)
+                       << int64_t(100 * share)
                        << " % of the step; compile it whole "
                           "(splits=none), or name what is to be cut "
                           "(split)";
@@ -293,7 +292,7 @@ static FailureOr<SplitPlan> planCuts(func::FuncOp step,
       noteLoop(diag, step, *loop);
     return diag;
   }
-  if (options.chained && !isNamed &&
+  if (options.needsBatch && !isNamed &&
       failed(checkMicroBatches(step, plan, estimate, options)))
     return failure();
   return plan;

@@ -123,6 +123,8 @@ struct PlanOptions {
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one
   /// extent: the batch, if the step has one.
   bool chained = false;
+  /// Chained pieces were asked for, and have to be of a batch.
+  bool needsBatch = false;
   /// What persons ask for is cut where no sum is, and beside the batch; of the
   /// batch's sums only those are whose terms are added one after the other.
   bool ordered = false;
