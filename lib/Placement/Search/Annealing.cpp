@@ -85,30 +85,32 @@ void Annealing::findCritical() {
   Schedule schedule;
   if (!evaluator.record(current, schedule))
     return;
-  Assignment device(model.numNodes);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    device[i] = current.device[model.unit[i]];
-  critical = criticalPath(model, device, schedule);
+  const Model &evaluated = evaluator.model();
+  Assignment device(evaluated.numNodes);
+  for (int32_t i = 0; i < evaluated.numNodes; ++i)
+    device[i] = current.device[evaluated.unit[i]];
+  critical = criticalPath(evaluated, device, schedule);
 }
 
 /// A unit to move, and where to when that is clear (else -1).
 Unit Annealing::pickUnit(int32_t &target) {
   target = -1;
   double kind = random.real();
+  const Model &evaluated = evaluator.model();
   auto any = [&](const auto &items) {
     return items[random.below(static_cast<int64_t>(items.size()))];
   };
   if (kind < 0.25 && !critical.transfers.empty()) {
     ScheduledTransfer transfer = any(critical.transfers);
-    Unit source = model.unit[model.producer[transfer.tensor]];
+    Unit source = evaluated.unit[evaluated.producer[transfer.tensor]];
     if (random.oneIn(2)) {
       target = transfer.to;
       return source;
     }
     std::vector<Unit> there;
-    for (int32_t user : model.users[transfer.tensor])
-      if (current.device[model.unit[user]] == transfer.to)
-        there.push_back(model.unit[user]);
+    for (int32_t user : evaluated.users[transfer.tensor])
+      if (current.device[evaluated.unit[user]] == transfer.to)
+        there.push_back(evaluated.unit[user]);
     if (!there.empty()) {
       target = current.device[source];
       return any(there);
@@ -116,7 +118,7 @@ Unit Annealing::pickUnit(int32_t &target) {
   }
   Unit u;
   if (kind < 0.5 && !critical.nodes.empty())
-    u = model.unit[any(critical.nodes)];
+    u = evaluated.unit[any(critical.nodes)];
   else if (kind < 0.85)
     u = units.pickByWork(random);
   else

@@ -53,14 +53,14 @@ private:
 
   MeteredEvaluator &evaluator;
   const UnitTable &units;
-  const Model &model;
+  const Model &model; ///< whose units the evaluator's model has, too
   const std::vector<Hierarchy> &hierarchies;
   Random &random;
 
   std::vector<Solution> guides;
   bool devicesAreEqual;
   Solution current;
-  CriticalPath critical;
+  CriticalPath critical;        ///< in the evaluator's model
   const Level *level = nullptr; ///< of the last set
   std::vector<Unit> set;
   std::vector<std::pair<Unit, int32_t>> moved;
