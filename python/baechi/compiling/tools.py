@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -109,6 +110,8 @@ def run(
         environment = {k: v for k, v in os.environ.items() if k not in OF_LAUNCHERS}
         environment["TMPDIR"] = str(folder)
         done = _listen(command, environment, hears or (lambda line: False))
+    if done.returncode < 0:
+        done.stderr += f"it was ended by {signal.Signals(-done.returncode).name}\n"
     if done.returncode != 0:
         raise error_of(name, done.stderr, hidden, messages_of(name, done.stderr, hidden))
     return done
