@@ -231,11 +231,12 @@ private:
     return why == std::strerror(EADDRINUSE);
   }
 
-  /// To those that are there, every second.
+  /// To those that are there, several times in what they take for silence.
   void sayWaiting() {
     if (!nextWord.passed())
       return;
-    nextWord = Deadline(1);
+    nextWord =
+        Deadline(meeting.silence > 0 ? std::min(1.0, meeting.silence / 4) : 1);
     for (const Descriptor &each : mesh.connections)
       if (each)
         (void)::send(each.get(), &waiting, sizeof(waiting),
@@ -395,7 +396,7 @@ private:
 
   const Meeting &meeting;
   const Deadline until;
-  Deadline nextWord{1};
+  Deadline nextWord{0};
   Answer waiting{}; ///< what rank 0 says while it does
   Mesh mesh;
 };
