@@ -49,6 +49,9 @@ FUNCTIONS = {
     )((jnp.asarray(WEIGHTS), x)),
     "arithmetic": lambda x: parts(((x + 1j * Y) * (x - 2j) - 1) / (x + 3j) - (1j * x) ** 3),
     "matrices": lambda x: parts((x + 1j * Y) @ (x + 1j * Y).conj().T),
+    "with real ones": lambda x: parts((x * 1j) @ Y.T + Y @ jnp.einsum("ij,kj->ji", x, Y[:1] * 2j)),
+    "with integers": lambda x: parts(jnp.matmul(jnp.arange(12).reshape(2, 6), x * 1j)),
+    "vdot": lambda x: parts(jnp.vdot(x * 1j, Y) * jnp.vdot(Y, x + 1j)),
     "rotary": lambda x: parts(
         lax.complex(x[:, ::2], x[:, 1::2]) * jnp.exp(1j * jnp.arange(4.0) / 3)
     ),

@@ -81,8 +81,47 @@ def test_what_is_no_machine_of_nodes_is_an_error():
     with pytest.raises(baechi.CompileError, match="devices_per_node"):
         baechi.plan_nodes(text, {k: v for k, v in MACHINE.items() if "_per_" not in k}, parts=2)
     small = MACHINE | {"device": {"kind": "cuda", "memory": 1000}}
-    with pytest.raises(baechi.CompileError, match="fit"):
-        baechi.plan_nodes(text, small, parts=2, budget=0)
+    told = "no plan was found that fits 8 devices of 1000 B each: operators hold .* on one device"
+    for budget in (0, "auto"):
+        with pytest.raises(baechi.CompileError, match=told):
+            baechi.plan_nodes(text, small, parts=2, budget=budget)
+
+
+def test_what_is_pinned_is_there():
+    names = [
+        op["name"]
+        for op in baechi.plan_nodes(fixtures.text("mlp_tiny"), MACHINE, parts=2, budget=0).graph[
+            "ops"
+        ]
+    ]
+    pinned = next(name for name in names if "/" in name and "." not in name)
+    plan = baechi.plan_nodes(
+        fixtures.text("mlp_tiny"), MACHINE, parts=2, pin={pinned: "n1.cuda2"}, budget=0
+    )
+    assert plan.replicas == 1
+    assert {op["pin"] for op in plan.graph["ops"] if "pin" in op} == {"n1.cuda2"}
+    with pytest.raises(baechi.CompileError, match="nowhere"):
+        baechi.plan_nodes(
+            fixtures.text("mlp_tiny"), MACHINE, parts=2, pin={pinned: "nowhere"}, budget=0
+        )
+
+
+def test_a_step_without_a_batch_has_one_part():
+    text = """
+    func.func @step(%x: tensor<1x300xf32>,
+                    %w: tensor<300x301xf32> {baechi.updated_by = 1 : i64}) -> (
+        tensor<1x301xf32>, tensor<300x301xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<1x301xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x301xf32>) -> tensor<1x301xf32>
+      %y = linalg.matmul ins(%x, %w : tensor<1x300xf32>, tensor<300x301xf32>)
+        outs(%z : tensor<1x301xf32>) -> tensor<1x301xf32>
+      return %y, %w : tensor<1x301xf32>, tensor<300x301xf32>
+    }"""
+    plan = baechi.plan_nodes(text, MACHINE, parts=1, budget=0)
+    assert (plan.parts, plan.devices) == (1, 1)
+    with pytest.raises(baechi.CompileError, match="no batch to cut in 2 parts"):
+        baechi.plan_nodes(text, MACHINE, parts=2, budget=0)
 
 
 @pytest.mark.parametrize(

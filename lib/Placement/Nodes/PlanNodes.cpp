@@ -17,6 +17,7 @@
 #include "Baechi/Placement/Nodes/PlanNodes.h"
 #include "Baechi/Placement/Cuts/PlanCuts.h"
 #include "Baechi/Placement/Model/Nodes.h"
+#include "Baechi/Support/Numbers.h"
 #include "Nodes/Reach.h"
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@
 #include <optional>
 #include <set>
 
+using namespace baechi;
 using namespace baechi::placement;
 using namespace baechi::placement::nodes;
 
@@ -169,7 +171,8 @@ private:
     CutPlan found = planCuts(part, alternatives, options);
     ++plan.looked;
     if (!found.result.placement) {
-      if (!best.setting)
+      // What it says of fewer devices is not true of the machine.
+      if (!best.setting && devices == std::ssize(problem.machine.devices))
         plan.result.error = found.result.error;
       return;
     }
@@ -203,8 +206,7 @@ private:
     }
     if (!best.setting) {
       if (plan.result.error.empty())
-        plan.result.error = "no plan fits the devices' memories: give them "
-                            "more, or state alternatives that hold less";
+        plan.result.error = whyNothingFits();
       return;
     }
     Outcome outcome;
@@ -233,6 +235,45 @@ private:
       plan.result.error =
           fmt::format("internal error: the plan is not valid: {}", errors[0]);
     }
+  }
+
+  /// What is held at the least, and what needs most.
+  std::string whyNothingFits() const {
+    int64_t held = 0, most = 0;
+    size_t neediest = 0;
+    for (size_t op = 0; op < problem.graph.ops.size(); ++op) {
+      const Operator &of = problem.graph.ops[op];
+      int64_t resident = of.resident, needs = of.resident + of.scratch;
+      for (const Alternative &way : alternatives.of[op]) {
+        int64_t pieces = 0, piece = 0;
+        for (const Piece &each : way.pieces) {
+          pieces += each.resident;
+          piece = std::max(piece, each.resident + each.scratch);
+        }
+        resident = std::min(resident, pieces);
+        needs = std::min(needs, piece);
+      }
+      held += resident;
+      if (needs > most) {
+        most = needs;
+        neediest = op;
+      }
+    }
+    std::string text = fmt::format(
+        "no plan was found that fits {} devices of {} each: operators hold {} "
+        "throughout a step in all, in the ways that hold the least",
+        problem.machine.devices.size(),
+        support::bytesText(
+            static_cast<double>(problem.machine.devices.front().memory), 2),
+        support::bytesTextUp(static_cast<double>(held), 2));
+    if (most > 0)
+      text += fmt::format(
+          ", and operator {} '{}' needs {} on one device, in its way that "
+          "needs the least",
+          neediest, problem.graph.ops[neediest].name,
+          support::bytesTextUp(static_cast<double>(most), 2));
+    return text + ", beside what they pass on; give devices more memory, or "
+                  "state alternatives that hold less";
   }
 
   void finishFlat() {

@@ -209,11 +209,12 @@ FailureOr<BatchRoles> split::findBatchRoles(func::FuncOp step, int64_t parts) {
   options.pieces = std::max<int64_t>(parts, 2);
   options.reductions = options.batch = options.inParts = true;
   options.even = parts > 1;
+  options.batchIsOptional = parts == 1;
   FailureOr<SplitPlan> plan = planSplits(step, options);
   if (failed(plan))
     return failure();
   batch.plan = std::move(*plan);
-  batch.extent = batch.plan.cuts.front().extent();
+  batch.extent = batch.plan.cuts.empty() ? 1 : batch.plan.cuts.front().extent();
   Sorter(batch).run();
   return batch;
 }

@@ -45,7 +45,7 @@ struct BatchRoles {
 
 /// Chooses the batch of \p step, as for replicas, and sorts operators. What
 /// allows no parts gets a remark, and leaves one. Emits an error for a step
-/// without a batch that divides, or without costs.
+/// without costs, and, for several parts, without a batch that divides.
 mlir::FailureOr<BatchRoles> findBatchRoles(mlir::func::FuncOp step,
                                            int64_t parts);
 

@@ -278,7 +278,7 @@ static FailureOr<SplitPlan> planCuts(func::FuncOp step,
     rest.sentShare = options.restSentShare;
     chooseCuts(plan, step, Estimate(step, rest), rest);
   }
-  if (options.batch && plan.cuts.empty())
+  if (options.batch && plan.cuts.empty() && !options.batchIsOptional)
     return refuseReplicas(step, estimate, options);
   if (options.chained &&
       llvm::all_of(plan.cuts, [](const Cut &cut) { return cut.isApart; })) {

@@ -133,6 +133,8 @@ struct PlanOptions {
   bool batch = false;
   /// Pieces of the batch are `parts` of it, not replicas: errors say so.
   bool inParts = false;
+  /// A step without a batch is no error.
+  bool batchIsOptional = false;
 };
 
 /// What is cut along one dimension of a value, and all that follows it; \p

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baechi.common import temporary
@@ -61,6 +61,7 @@ def plan_nodes(
     *,
     parts: int,
     pieces: Sequence[int] = (2, 4, 8),
+    pin: Mapping[str, str] | None = None,
     profile: str | os.PathLike[str] | None = None,
     roofline: str | None = None,
     budget: str | float = "auto",
@@ -75,12 +76,14 @@ def plan_nodes(
     machine: a dictionary or a file's path: one that states `nodes` (docs/formats.md).
     parts: equal parts of the batch, which replicas share and pipelines have under way.
     pieces: operators may be done in so many pieces, inside a node.
+    pin: patterns of operators' and arguments' names to devices, `{"head/*": "n1.cuda0"}`; what
+        is pinned forbids replicas.
     profile, roofline: costs, as for `graph_of`.
     budget: as for `place`.
 
     Warns where something needs the whole batch, as its statistics do: there is one part then.
-    Raises CompileError for a step without a batch that divides into parts, and where
-    nothing fits; ValueError for another machine.
+    Raises CompileError for a step without a batch that divides into parts (one part needs
+    none), and where nothing fits; ValueError for another machine.
     """
     if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
         raise ValueError(f"parts is {parts!r}: a batch has one part or more")
@@ -89,8 +92,10 @@ def plan_nodes(
     text, name = source_of(step)
     options = getattr(step, "options", None)
     passes = ["baechi-inline-step"]
-    if options is not None and (cuts := options.cuts()):
-        passes.append(compiler.step("baechi-constrain", splits=cuts))
+    cuts = options.cuts() if options is not None else []
+    pins = [f"{name}={device}" for name, device in (pin or {}).items()]
+    if cuts or pins:
+        passes.append(compiler.step("baechi-constrain", splits=cuts, pins=pins))
     costs = compiler.step(
         "baechi-annotate-costs",
         profile=None if profile is None else os.path.abspath(profile),

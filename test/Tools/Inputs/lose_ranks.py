@@ -4,11 +4,11 @@
 """lose_ranks.py N RANK SIGNAL WHEN COMMAND...: N ranks of which one is sent a signal.
 
 COMMAND takes --calls. WHEN: `between` two calls of few steps; `step`, within a call of many. What
-the others say is printed, with their number, when they have ended; who goes on for a minute ends
-this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on after a second, with `SLOWED` it runs 20
-ms of each 200 for three seconds, with `NONE` nothing happens; the results of that call are written
-to LOSE_OUTPUTS of the environment. With LOSE_AT=outward there ranks meet at this machine's address
-in its network, where it has one.
+the others say is printed, with their number, when they have ended; who goes on for a minute (where
+nobody is lost, for five) ends this by a signal. With SIGNAL `SIGSTOP-1` the rank goes on after a
+second, with `SLOWED` it runs 20 ms of each 200 for three seconds, with `NONE` nothing happens; the
+results of that call are written to LOSE_OUTPUTS of the environment. With LOSE_AT=outward there
+ranks meet at this machine's address in its network, where it has one.
 """
 
 import os
@@ -96,7 +96,9 @@ for rank, process in enumerate(processes):
         continue
     try:
         # What rank 0 reads stays open: an end of input would be an end in order.
-        said = process.stdout.read() if process.wait(60) is not None else ""
+        # On a busy machine steps that follow each other take long.
+        process.wait(300 if goes_on else 60)
+        said = process.stdout.read()
     except subprocess.TimeoutExpired:
         print(f"rank {rank} hangs", file=sys.stderr)
         for each in processes:

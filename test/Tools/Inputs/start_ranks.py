@@ -4,7 +4,8 @@
 """start_ranks.py N [--as=NAME] COMMAND...: N processes that know each other by variables.
 
 What each says is printed in their order, rank 0's first. `{rank}` in the command is the rank. Ends
-badly when one of them does; one that hangs for a minute ends it by a signal.
+badly when one of them does; one that hangs for five minutes ends it by a
+signal.
 """
 
 import os
@@ -70,7 +71,7 @@ processes = [
 bad = False
 for rank, process in enumerate(processes):
     try:
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         print(f"rank {rank} hangs", file=sys.stderr)
         for each in processes:

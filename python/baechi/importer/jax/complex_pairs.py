@@ -240,16 +240,16 @@ def _power(params: Any, a: Pair) -> Pair:
     return _quotient(Pair(jnp.ones_like(a.real), jnp.zeros_like(a.real)), found)
 
 
-def _dot(params: Any, a: Pair, b: Pair) -> Pair:
+def _dot(params: Any, a: Any, b: Any) -> Pair:
+    """One of the two may be real, or of another precision."""
+    a, b = Pair.of(a), Pair.of(b)
     kind = params["preferred_element_type"]
-    settings = {
-        "dimension_numbers": params["dimension_numbers"],
-        "precision": params["precision"],
-        "preferred_element_type": None if kind is None else _real_of(kind),
-    }
+    real = jnp.result_type(a.real, b.real) if kind is None else _real_of(kind)
+    a, b = (Pair(*(lax.convert_element_type(x, real) for x in pair)) for pair in (a, b))
+    settings = {name: params[name] for name in ("dimension_numbers", "precision")}
 
     def product(x: Any, y: Any) -> Any:
-        return lax.dot_general(x, y, **settings)
+        return lax.dot_general(x, y, preferred_element_type=real, **settings)
 
     return Pair(
         product(a.real, b.real) - product(a.imaginary, b.imaginary),
