@@ -332,8 +332,11 @@ baechi::unrollChoiceOf(const CompileOptions &options) {
   llvm::Expected<SplitChoice> splits = splitChoiceOf(options, /*devices=*/1);
   if (!splits)
     return splits.takeError();
-  choice.byStepAlone =
-      splits->always || splits->exact || !splits->asked.empty();
+  // What a person asks for, small loops have, too.
+  bool isAsked = splits->always || !splits->asked.empty();
+  choice.byStepAlone = isAsked || splits->exact;
+  if (isAsked)
+    choice.leastNs = 0;
   return choice;
 }
 

@@ -77,8 +77,7 @@ llvm::Error Compilation::unrollLoops() {
   if (failed(passes.run(*unrolled)))
     return diagnosed();
   // Replicas that a program is written for compute at once already.
-  if (!report.choice.always &&
-      (*findFuncStep(*unrolled))->hasAttr(kReplicas))
+  if (!report.choice.always && (*findFuncStep(*unrolled))->hasAttr(kReplicas))
     return llvm::Error::success();
   if (report.loops.unrolled.empty()) {
     if (!report.loops.whole.empty())

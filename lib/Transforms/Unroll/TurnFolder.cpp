@@ -78,12 +78,11 @@ static bool evaluateBody(linalg::LinalgOp op, Known &known) {
   for (auto [result, made] :
        llvm::zip_equal(op->getResults(), end->getOperands())) {
     auto found = known.find(made);
-    Attribute value =
-        found != known.end() ? found->second : constantOf(made);
+    Attribute value = found != known.end() ? found->second : constantOf(made);
     if (!value)
       return false;
-    known[result] = DenseElementsAttr::get(
-        cast<RankedTensorType>(result.getType()), value);
+    known[result] =
+        DenseElementsAttr::get(cast<RankedTensorType>(result.getType()), value);
   }
   return true;
 }
@@ -104,8 +103,7 @@ SmallVector<Value> TurnFolder::foldNumbers(Operation *op) {
   if (!structured && op->getNumRegions() > 0)
     return {};
   Known results;
-  if (structured ? !evaluateBody(structured, results)
-                 : !evaluate(*op, results))
+  if (structured ? !evaluateBody(structured, results) : !evaluate(*op, results))
     return {};
   return llvm::map_to_vector(op->getResults(), [&](Value result) {
     return constant(results.lookup(result), result.getType());
@@ -124,8 +122,7 @@ static bool makeStatic(SmallVector<OpFoldResult> &values) {
   return changed;
 }
 
-template <typename Slice>
-static void makePlaceStatic(Slice slice) {
+template <typename Slice> static void makePlaceStatic(Slice slice) {
   SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
   if (!makeStatic(offsets))
     return;

@@ -51,7 +51,7 @@ static bool isAtReadPlace(tensor::InsertSliceOp write, Operation *loop) {
   SetVector<Operation *> before;
   BackwardSliceOptions options;
   options.filter = [&](Operation *op) { return loop->isProperAncestor(op); };
-  options.omitBlockArguments = true;
+  options.omitBlockArguments = options.inclusive = true;
   for (Value offset : write.getOffsets())
     (void)getBackwardSlice(offset, &before, options);
   return llvm::any_of(before, [](Operation *op) {
@@ -191,9 +191,8 @@ private:
           << remark::metric("Operators", made);
       report.unrolled.push_back({nameOfLoop(loop), turns.count, made});
     }
-    for (Operation *copy : writeTurns(loop, turns, [this](Operation *op) {
-           return folder.fold(op);
-         }))
+    for (Operation *copy : writeTurns(
+             loop, turns, [this](Operation *op) { return folder.fold(op); }))
       if (isLoop(copy))
         (within ? decided : kept).insert(copy);
     return true;

@@ -29,13 +29,13 @@ static bool isSamePlace(OffsetSizeAndStrideOpInterface a,
 
 static bool areApart(OffsetSizeAndStrideOpInterface a,
                      OffsetSizeAndStrideOpInterface b) {
-  return llvm::any_of(
-      llvm::zip_equal(a.getStaticOffsets(), a.getStaticSizes(),
-                      b.getStaticOffsets(), b.getStaticSizes()),
-      [](auto along) {
-        auto [from, size, otherFrom, otherSize] = along;
-        return from + size <= otherFrom || otherFrom + otherSize <= from;
-      });
+  return llvm::any_of(llvm::zip_equal(a.getStaticOffsets(), a.getStaticSizes(),
+                                      b.getStaticOffsets(), b.getStaticSizes()),
+                      [](auto along) {
+                        auto [from, size, otherFrom, otherSize] = along;
+                        return from + size <= otherFrom ||
+                               otherFrom + otherSize <= from;
+                      });
 }
 
 Value unroll::writtenBefore(tensor::ExtractSliceOp read) {
@@ -89,8 +89,8 @@ static tensor::InsertSliceOp firstOfAll(tensor::InsertSliceOp last) {
 }
 
 void unroll::emptyWholeStacks(func::FuncOp step) {
-  for (auto last :
-       llvm::make_early_inc_range(step.front().getOps<tensor::InsertSliceOp>())) {
+  for (auto last : llvm::make_early_inc_range(
+           step.front().getOps<tensor::InsertSliceOp>())) {
     bool isWrittenInto = llvm::any_of(last->getUses(), [&](OpOperand &use) {
       auto next = dyn_cast<tensor::InsertSliceOp>(use.getOwner());
       return next && next.getDest() == last.getResult();

@@ -114,7 +114,7 @@ private:
 };
 } // namespace
 
-SmallVector<Operation *>
-baechi::writeTurns(Operation *loop, const Turns &turns, FoldOfTurn fold) {
+SmallVector<Operation *> baechi::writeTurns(Operation *loop, const Turns &turns,
+                                            FoldOfTurn fold) {
   return Writer(loop, turns, fold).run();
 }
