@@ -145,13 +145,16 @@ private:
     return name;
   }
 
-  std::string whyNot(Operation *loop, bool &within) {
-    if (StringRef why = whyNever(loop); !why.empty())
-      return why.str();
+  std::string whyNot(Operation *loop, bool &within, bool &isForTurns) {
+    isForTurns = false;
     double ns = double(roofline.timeNs(workOf(loop)));
     if (100 * ns < options.leastShare * totalNs)
       return "it takes less than " + std::to_string(options.leastShare) +
              " % of the step";
+    if (StringRef why = whyNever(loop); !why.empty()) {
+      isForTurns = !turnsOf(cast<LoopLikeOpInterface>(loop));
+      return why.str();
+    }
     int64_t room = options.limit - operators;
     within = true;
     int64_t made = operatorsOfTurns(loop, within);
@@ -159,7 +162,8 @@ private:
       within = false;
       made = operatorsOfTurns(loop, within);
     }
-    if (made - 1 > room)
+    isForTurns = made - 1 > room;
+    if (isForTurns)
       return "its turns are " + std::to_string(made) +
              " operators, and the step would have more than " +
              std::to_string(options.limit);
@@ -175,11 +179,12 @@ private:
     bool isDecided = decided.erase(loop);
     if (kept.contains(loop))
       return false;
-    bool within = true;
-    std::string why = isDecided ? whyNever(loop).str() : whyNot(loop, within);
+    bool within = true, isForTurns = false;
+    std::string why = isDecided ? whyNever(loop).str()
+                                : whyNot(loop, within, isForTurns);
     if (!why.empty()) {
       if (!isDecided)
-        keepWhole(loop, std::move(why));
+        keepWhole(loop, std::move(why), isForTurns);
       return false;
     }
     Turns turns = *turnsOf(cast<LoopLikeOpInterface>(loop));
@@ -198,10 +203,10 @@ private:
     return true;
   }
 
-  void keepWhole(Operation *loop, std::string why) {
+  void keepWhole(Operation *loop, std::string why, bool isForTurns) {
     remark::missed(loop->getLoc(), about("not-unrolled"))
         << remark::metric("Reason", why);
-    report.whole.push_back({nameOfLoop(loop), std::move(why)});
+    report.whole.push_back({nameOfLoop(loop), std::move(why), isForTurns});
   }
 
   remark::RemarkOpts about(StringRef name) {

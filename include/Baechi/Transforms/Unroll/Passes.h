@@ -31,6 +31,8 @@ struct UnrolledLoops {
   struct Whole {
     std::string name;
     std::string why;
+    /// It has many turns, or nobody knows how many.
+    bool isForTurns = false;
   };
   std::vector<Loop> unrolled; ///< in the order of the step
   std::vector<Whole> whole;
