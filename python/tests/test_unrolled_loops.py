@@ -239,6 +239,26 @@ def test_several_devices_share_turns_where_that_is_predicted_to_be_faster():
     assert compiled.explain("*turn3*")
 
 
+def test_a_limit_of_memory_that_whole_loops_exceed():
+    step, arguments, _, _ = CASES["adam"]
+    enough = baechi.jit(step, machine="host:1", unroll="always", fit_memory="never", **QUICK)
+    enough(*arguments)
+    memory = enough.memory()["host0"].arena_bytes
+    options = {"machine": "host:1", "memory": memory + 4096, "fit_memory": "never", **QUICK}
+    with pytest.raises(baechi.CompileError):
+        baechi.jit(step, unroll="never", **options)(*arguments)
+    compiled = baechi.jit(step, **options)
+    assert_close(compiled(*arguments), jax.jit(step)(*arguments))
+    assert "whole without a plan that fits" in told(compiled)[0]
+
+
+def test_pins_that_name_a_loop_keep_it_whole():
+    step, arguments, _, _ = CASES["adam"]
+    compiled = baechi.jit(step, machine="host:2", pin={"while": "host1"}, **QUICK)
+    assert_close(compiled(*arguments), jax.jit(step)(*arguments))
+    assert compiled.placement["while"] == "host1"
+
+
 def test_loops_that_stay_whole_say_why():
     step = lambda x, w, n: lax.fori_loop(0, n, lambda i, h: jnp.tanh(h @ w), x)  # noqa: E731
     compiled = baechi.jit(step, machine="host:2", unroll="always", **QUICK)

@@ -180,8 +180,8 @@ private:
     if (kept.contains(loop))
       return false;
     bool within = true, isForTurns = false;
-    std::string why = isDecided ? whyNever(loop).str()
-                                : whyNot(loop, within, isForTurns);
+    std::string why =
+        isDecided ? whyNever(loop).str() : whyNot(loop, within, isForTurns);
     if (!why.empty()) {
       if (!isDecided)
         keepWhole(loop, std::move(why), isForTurns);
