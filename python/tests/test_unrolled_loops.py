@@ -211,6 +211,18 @@ def test_bits_do_not_depend_on_the_machine(name, splits):
     assert len(words) == 1
 
 
+@pytest.mark.parametrize("name", ["recurrent", "accumulated", "nested", "checkpointed"])
+def test_exact_bits_are_those_of_whole_loops(name):
+    step, arguments, _, _ = CASES[name]
+    options = {"machine": "host:2", "splits": "exact", **QUICK}
+    found = [
+        jax.tree.leaves(baechi.jit(step, unroll=unroll, **options)(*arguments))
+        for unroll in ("never", "always")
+    ]
+    for a, b in zip(*found, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
 def test_one_device_with_enough_memory_keeps_its_loops():
     step, arguments, _, _ = CASES["adam"]
     compiled = baechi.jit(step, machine="host:1", **QUICK)
