@@ -184,3 +184,33 @@ func.func @whole(%x: tensor<8xf32>, %n: index, %table: tensor<4x8xf32>, %rows: t
   }
   return %0, %1, %2 : tensor<8xf32>, tensor<4x8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Turns of numbers alone count, too; what is undefined, or beyond its tensor,
+// is left as it is.
+// CHECK-LABEL: @odd
+// CHECK: scf.for
+// CHECK: %[[I:.*]] = arith.constant 1 : index
+// CHECK: arith.shli
+// CHECK: tensor.extract_slice %{{.*}}[%[[I]], 0] [4, 8] [1, 1]
+// CHECK-NOT: scf.for
+// REMARK: not-unrolled {{.*}}its turns are 1000000000 operators, and the step would have more than 4096
+func.func @odd(%t: tensor<4x8xf32>, %x: tensor<4x8xf32>, %n: i32) -> (i32, i32, tensor<4x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c33 = arith.constant 33 : i32
+  %many = arith.constant 1000000000 : index
+  %0 = scf.for %i = %c0 to %many step %c1 iter_args(%a = %n) -> i32 {
+    %m = arith.muli %a, %c33 : i32
+    scf.yield %m : i32
+  }
+  %1:2 = scf.for %i = %c1 to %c2 step %c1 iter_args(%a = %n, %b = %x) -> (i32, tensor<4x8xf32>) {
+    %k = arith.index_cast %i : index to i32
+    %m = arith.shli %k, %c33 : i32
+    %s = tensor.extract_slice %t[%i, 0] [4, 8] [1, 1] : tensor<4x8xf32> to tensor<4x8xf32>
+    scf.yield %m, %s : i32, tensor<4x8xf32>
+  }
+  return %0, %1#0, %1#1 : i32, i32, tensor<4x8xf32>
+}

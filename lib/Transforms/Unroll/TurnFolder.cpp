@@ -17,8 +17,7 @@ using namespace mlir;
 using namespace baechi;
 using namespace baechi::unroll;
 
-/// An integer, or a tensor of one.
-static bool isNumber(Type type) {
+bool unroll::isNumber(Type type) {
   auto shaped = dyn_cast<RankedTensorType>(type);
   return getElementTypeOrSelf(type).isIntOrIndex() &&
          (!shaped || (shaped.hasStaticShape() && shaped.getNumElements() == 1));
@@ -105,6 +104,12 @@ SmallVector<Value> TurnFolder::foldNumbers(Operation *op) {
   Known results;
   if (structured ? !evaluateBody(structured, results) : !evaluate(*op, results))
     return {};
+  // What is undefined has a value of another kind.
+  if (!llvm::all_of(op->getResults(), [&](Value result) {
+        auto value = dyn_cast<TypedAttr>(results.lookup(result));
+        return value && value.getType() == result.getType();
+      }))
+    return {};
   return llvm::map_to_vector(op->getResults(), [&](Value result) {
     return constant(results.lookup(result), result.getType());
   });
@@ -122,24 +127,34 @@ static bool makeStatic(SmallVector<OpFoldResult> &values) {
   return changed;
 }
 
-template <typename Slice> static void makePlaceStatic(Slice slice) {
+/// \p whole: what it is a slice of. One that goes beyond stays as it is.
+template <typename Slice>
+static void makePlaceStatic(Slice slice, RankedTensorType whole) {
   SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
   if (!makeStatic(offsets))
     return;
   SmallVector<Value> computed;
   SmallVector<int64_t> known;
   dispatchIndexOpFoldResults(offsets, computed, known);
+  for (auto [from, size, stride, all] :
+       llvm::zip_equal(known, slice.getStaticSizes(), slice.getStaticStrides(),
+                       whole.getShape()))
+    if (!ShapedType::isDynamic(from) &&
+        (from < 0 || ShapedType::isDynamic(size) ||
+         ShapedType::isDynamic(stride) || ShapedType::isDynamic(all) ||
+         from + (size - 1) * stride >= all))
+      return;
   slice.getOffsetsMutable().assign(computed);
   slice.setStaticOffsets(known);
 }
 
 SmallVector<Value> TurnFolder::fold(Operation *op) {
   if (auto write = dyn_cast<tensor::InsertSliceOp>(op)) {
-    makePlaceStatic(write);
+    makePlaceStatic(write, write.getDestType());
     return {};
   }
   if (auto read = dyn_cast<tensor::ExtractSliceOp>(op)) {
-    makePlaceStatic(read);
+    makePlaceStatic(read, read.getSourceType());
     if (Value written = writtenBefore(read))
       return {written};
     return {};

@@ -33,6 +33,9 @@ private:
   llvm::DenseMap<std::pair<mlir::Attribute, mlir::Type>, mlir::Value> known;
 };
 
+/// Whether it is an integer, or a tensor of one: a place, a counter.
+bool isNumber(mlir::Type type);
+
 /// A stack that turns fill up begins as a tensor without contents, in place of
 /// what is overwritten.
 void emptyWholeStacks(mlir::func::FuncOp step);

@@ -30,19 +30,18 @@ using namespace baechi;
 
 static bool isLoop(Operation *op) { return isa<scf::WhileOp, scf::ForOp>(op); }
 
-/// Whether it computes elements of a tensor: no constant, no view, and nothing
-/// of one number, such as a place.
+static bool isConstantOrView(Operation *op) {
+  return isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::CollapseShapeOp,
+             tensor::ExpandShapeOp>(op) ||
+         op->hasTrait<OpTrait::ConstantLike>();
+}
+
+/// Most of them are constants of a turn, so that many count as one operator.
+static constexpr int64_t kNumbersOfOne = 16;
+
 static bool isCounted(Operation *op) {
-  if (isLoop(op))
-    return true;
-  if (isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::CollapseShapeOp,
-          tensor::ExpandShapeOp>(op) ||
-      op->hasTrait<OpTrait::ConstantLike>())
-    return false;
-  return llvm::any_of(op->getResultTypes(), [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && (!tensor.hasStaticShape() || tensor.getNumElements() != 1);
-  });
+  return isLoop(op) || (!isConstantOrView(op) &&
+                        !llvm::all_of(op->getResultTypes(), unroll::isNumber));
 }
 
 /// Whether what is read of a tensor of several elements says where \p write
@@ -118,19 +117,23 @@ private:
   /// Operators of all turns of \p loop; of those of loops within, too, which
   /// can be written out, if \p within.
   int64_t operatorsOfTurns(Operation *loop, bool within) {
-    int64_t ofTurn = 0;
+    uint64_t ofTurn = 0, numbers = 0;
     for (Region &region : loop->getRegions())
       for (Operation &op : region.getOps())
-        if (isCounted(&op))
-          ofTurn = llvm::SaturatingAdd<uint64_t>(
-              ofTurn, within && isLoop(&op) && whyNever(&op).empty()
-                          ? operatorsOfTurns(&op, within)
-                          : 1);
-    int64_t turns = turnsOf(cast<LoopLikeOpInterface>(loop))->count;
-    int64_t all = 0;
-    return llvm::MulOverflow(turns, ofTurn, all)
-               ? std::numeric_limits<int64_t>::max() / 2
-               : all;
+        if (within && isLoop(&op) && whyNever(&op).empty())
+          ofTurn = llvm::SaturatingAdd<uint64_t>(ofTurn,
+                                                 operatorsOfTurns(&op, within));
+        else if (isCounted(&op))
+          ofTurn = llvm::SaturatingAdd<uint64_t>(ofTurn, 1);
+        else
+          numbers += !isConstantOrView(&op);
+    // One turn is written even where nothing is computed in it.
+    ofTurn = std::max<uint64_t>(
+        1, llvm::SaturatingAdd<uint64_t>(ofTurn, numbers / kNumbersOfOne));
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max() / 2;
+    uint64_t turns = turnsOf(cast<LoopLikeOpInterface>(loop))->count;
+    return int64_t(
+        std::min(kMost, llvm::SaturatingMultiply<uint64_t>(turns, ofTurn)));
   }
 
   std::string nameOfLoop(Operation *loop) {
