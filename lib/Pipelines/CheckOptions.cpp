@@ -41,6 +41,8 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
       options.fitMemory != "never")
     return llvm::createStringError("unknown fit-memory '" + options.fitMemory +
                                    "'; known: auto, whole, never");
+  if (llvm::Error wrong = unrollChoiceOf(options).takeError())
+    return wrong;
   if (llvm::Error wrong = loopChoiceOf(options).takeError())
     return wrong;
   if (options.costs != "measured" && options.costs != "roofline")

@@ -149,6 +149,15 @@ static constexpr CompileOption table[] = {
              "(nothing is cut) or never (it is refused)",
      .inPasses = "fit-memory",
      .text = &Options::fitMemory},
+    {.name = "unroll",
+     .value = "WHEN",
+     .help = "loops that count from one constant to another are written out, "
+             "so that devices share their turns: auto (where the step is "
+             "predicted to be faster so, or only fits so; where its cuts are "
+             "asked for or have the same bits on any machine, where loops are "
+             "much of it), always or never",
+     .inPasses = "unroll",
+     .text = &Options::unroll},
     {.name = "step",
      .value = "NAME",
      .help = "the function to run; where the model has only one public "
@@ -305,6 +314,30 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
   return llvm::createStringError(
       "--splits is none, exact, any, canonical:N, micro:N, forced:N or "
       "exact-forced:N, with N between 2 and 64");
+}
+
+llvm::Expected<std::optional<UnrollChoice>>
+baechi::unrollChoiceOf(const CompileOptions &options) {
+  if (options.unroll == "never")
+    return std::nullopt;
+  UnrollChoice choice;
+  if (options.unroll == "always") {
+    choice.always = true;
+    choice.leastShare = choice.leastNs = 0;
+    return choice;
+  }
+  if (options.unroll != "auto")
+    return llvm::createStringError("unknown unroll '" + options.unroll +
+                                   "'; known: auto, always, never");
+  llvm::Expected<SplitChoice> splits = splitChoiceOf(options, /*devices=*/1);
+  if (!splits)
+    return splits.takeError();
+  // What a person asks for, small loops have, too.
+  bool isAsked = splits->always || !splits->asked.empty();
+  choice.byStepAlone = isAsked || splits->exact;
+  if (isAsked)
+    choice.leastNs = 0;
+  return choice;
 }
 
 llvm::Expected<ExchangeChoice>

@@ -19,6 +19,7 @@
 #include "Baechi/Transforms/Loops/Passes.h"
 #include "Baechi/Transforms/Passes.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
+#include "Baechi/Transforms/Unroll/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -85,6 +86,17 @@ static void addKernels(OpPassManager &manager,
     options.convolutions = products->convolutions;
     manager.addPass(createCudaProducts(options));
   }
+}
+
+void baechi::populateUnrolling(OpPassManager &manager,
+                               const UnrollChoice &choice,
+                               UnrolledLoops *unrolled) {
+  UnrollLoopsOptions unroll;
+  unroll.limit = choice.limit;
+  unroll.leastShare = choice.leastShare;
+  unroll.leastNs = choice.leastNs;
+  manager.addPass(createInlineStep());
+  manager.addPass(createUnrollLoops(unroll, unrolled));
 }
 
 void baechi::populateForming(OpPassManager &manager,
@@ -179,6 +191,12 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   products.biases = only > 0;
   products.updates = only == 1 && !options.asksByNames();
   auto lowered = std::make_shared<LoweredKernels>();
+  // Passes compare no predictions.
+  if (auto unroll = llvm::cantFail(unrollChoiceOf(options));
+      unroll && (unroll->always || unroll->byStepAlone)) {
+    manager.addPass(createExpandReplicas());
+    populateUnrolling(manager, *unroll);
+  }
   populateForming(manager, gpus ? &products : nullptr, splits, lowered);
   AnnotateCostsOptions costs;
   costs.profile = options.profile;
@@ -291,6 +309,7 @@ void baechi::registerPipelines() {
 }
 
 void baechi::registerAllPasses() {
+  registerBaechiUnrollPasses();
   registerBaechiLoopsPasses();
   registerBaechiExactPasses();
   registerBaechiCheckpointPasses();

@@ -132,6 +132,7 @@ _NOT_RUN = {
     ("memory.md", "cut        'generator"): "the report's words: test/Tools/run-cut-to-fit.mlir",
     ("splitting.md", "pieces     159"): "the report's words: test/Tools/run-splits.test",
     ("splitting.md", "           predicted"): "the report's words: unittests/Driver",
+    ("splitting.md", "loops      2 loops"): "the report's words: test/Tools/run-unrolled.test",
     ("splitting.md", "pieces        2 of 2"): "test_cuts compares it",
 }
 # scripts/generate-docs writes these from sources, and looks in ctest that they are fresh;

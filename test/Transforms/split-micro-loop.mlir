@@ -7,7 +7,7 @@
 // CHECK-COUNT-2: linalg.matmul {{.*}} outs(%{{.*}} : tensor<512x64xf32>)
 
 // The batch is in a loop; what is beside it is cut only where it is named.
-// expected-error@below {{nothing is as heavy as a batch that could be cut in 8 micro-batches: what can be is 0 % of the step; compile it whole (splits=none), or name what is to be cut (split)}}
+// expected-error@below {{nothing is as heavy as a batch that could be cut in 8 micro-batches: what can be is 0 % of the step; compile it whole (splits=none), or name what is to be cut (split); a loop goes through argument 1 ('x') and is one operator}}
 func.func @examples(%w: tensor<64x64xf32> {baechi.updated_by = 0 : i64}, %x: tensor<4000x64x64xf32> {baechi.name = "x"}, %y: tensor<1024x64xf32>) -> (tensor<64x64xf32>, tensor<1024x64xf32>) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index

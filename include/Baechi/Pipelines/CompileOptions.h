@@ -43,6 +43,7 @@ struct CompileOptions {
   std::string factors = "none"; ///< of gradients: "none", "smaller"
   std::string transfers = "lend";
   std::string fitMemory = "auto";
+  std::string unroll = "auto"; ///< loops: "auto", "always", "never"
   std::string profile;
   std::string costs = "measured";
   std::string measure = "auto";
@@ -184,6 +185,21 @@ struct LoopChoice {
 
 /// Reads the option `loops`.
 llvm::Expected<LoopChoice> loopChoiceOf(const CompileOptions &options);
+
+/// Which loops of a step are written out before it is planned
+/// (--baechi-unroll-loops).
+struct UnrollChoice {
+  bool always = false;
+  /// In place of predictions what is known of the step alone decides, as the
+  /// results, or what can be cut, must not depend on the machine.
+  bool byStepAlone = false;
+  /// Options of the pass.
+  int64_t limit = 4096, leastShare = 5, leastNs = 1000;
+};
+
+/// Reads the option `unroll`; nothing: none are.
+llvm::Expected<std::optional<UnrollChoice>>
+unrollChoiceOf(const CompileOptions &options);
 
 /// What is wrong with options by themselves: unknown words, a budget that is
 /// none, options that exclude each other.

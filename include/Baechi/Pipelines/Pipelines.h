@@ -17,6 +17,13 @@
 
 namespace baechi {
 
+struct UnrolledLoops;
+
+/// The step with its loops written out as \p choice asks for. \p unrolled: what
+/// became of them, unless it is null.
+void populateUnrolling(mlir::OpPassManager &manager, const UnrollChoice &choice,
+                       UnrolledLoops *unrolled = nullptr);
+
 /// What is cut before kernels are formed. \p report: what was cut, unless it is
 /// null.
 void populateCutting(mlir::OpPassManager &manager, const SplitChoice &splits,

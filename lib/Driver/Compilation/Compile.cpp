@@ -98,6 +98,8 @@ llvm::Error Compilation::readModel() {
       !why.empty())
     return llvm::createStringError(why);
   readChecks();
+  if (llvm::Error error = unrollLoops())
+    return error;
   if (llvm::Error error = undoCheckpoints())
     return error;
   llvm::Expected<SplitChoice> splits =
@@ -273,6 +275,8 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
   if (llvm::json::Object *fit = compiled.manifest.getObject("memory_fit");
       fit && !cutReport && !otherCuts.empty())
     fit->getArray("text")->push_back(otherCuts);
+  if (loops)
+    compiled.manifest["unrolled_loops"] = loops->toJson();
   reportCheckpoints(best, candidates);
   reportPieces(best, candidates);
   if (otherCosts)

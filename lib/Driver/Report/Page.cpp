@@ -123,7 +123,8 @@ void addNotes(const RunReport &report, std::vector<std::string> &notes) {
     for (auto [number, line] : llvm::enumerate(report.pieces->lines()))
       notes.push_back((number == 0 ? "Pieces: " : "… ") + line);
   for (auto [key, title] :
-       {std::pair("cut_to_fit", "Cut: "), std::pair("memory_fit", "Memory: "),
+       {std::pair("unrolled_loops", "Loops: "),
+        std::pair("cut_to_fit", "Cut: "), std::pair("memory_fit", "Memory: "),
         std::pair("checkpoints", "Again: ")})
     if (const llvm::json::Object *told =
             report.compiled.manifest.getObject(key))

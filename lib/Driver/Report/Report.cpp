@@ -137,7 +137,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (pieces)
     for (auto [number, line] : llvm::enumerate(pieces->lines()))
       os << (number == 0 ? "pieces     " : "           ") << line << "\n";
-  for (auto [key, title] : {std::pair("cut_to_fit", "cut        "),
+  for (auto [key, title] : {std::pair("unrolled_loops", "loops      "),
+                            std::pair("cut_to_fit", "cut        "),
                             std::pair("memory_fit", "memory     "),
                             std::pair("checkpoints", "again      "),
                             std::pair("messages", "messages   ")})
@@ -358,8 +359,8 @@ json::Object RunReport::toJson() const {
     told["reached"] = roofline->reachedBy(step);
     report["roofline"] = std::move(told);
   }
-  for (const char *key :
-       {"cut_to_fit", "memory_fit", "checkpoints", "messages"})
+  for (const char *key : {"unrolled_loops", "cut_to_fit", "memory_fit",
+                          "checkpoints", "messages"})
     if (const json::Object *told = compiled.manifest.getObject(key))
       report[key] = json::Object(*told);
   if (othersWork)

@@ -9,6 +9,7 @@
 #include "ChooseBatch.h"
 #include "Baechi/Analysis/Program.h"
 #include "Describe.h"
+#include "Reshaped.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include <array>
@@ -119,32 +120,41 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
   std::array<std::optional<Cut>, OfState> best;
   std::array<double, OfState> most;
   most.fill(isFirst ? 0 : leastNs);
-  for (BlockArgument argument : step.getArguments()) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type || !type.hasStaticShape() ||
-        llvm::any_of(plan.cuts, [&](const Cut &cut) {
-          return cut.values.contains(argument);
-        }))
-      continue;
-    for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
-      if (extent < options.pieces ||
-          (options.even && extent % options.pieces != 0) ||
-          !isExtentOf(plan, extent))
+  auto consider = [&](BlockArgument argument, CutPosition position,
+                      int64_t extent) {
+    if (extent < options.pieces ||
+        (options.even && extent % options.pieces != 0) ||
+        !isExtentOf(plan, extent))
+      return;
+    Cut cut = followCut(argument, position, evenPieces(extent, options.pieces),
+                        options, plan);
+    double gain = isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut, plan);
+    Likeness like = likeness(step, cut, owners);
+    if (like == OfState || gain <= most[like])
+      return;
+    most[like] = gain;
+    best[like] = std::move(cut);
+  };
+  // Parts of reshaped dimensions where no dimension is one as it is.
+  for (bool reshaped : {false, true}) {
+    for (BlockArgument argument : step.getArguments()) {
+      auto type = dyn_cast<RankedTensorType>(argument.getType());
+      if (!type || !type.hasStaticShape() ||
+          llvm::any_of(plan.cuts, [&](const Cut &cut) {
+            return cut.values.contains(argument);
+          }))
         continue;
-      Cut cut = followCut(argument, {unsigned(dim)},
-                          evenPieces(extent, options.pieces), options, plan);
-      double gain =
-          isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut, plan);
-      Likeness like = likeness(step, cut, owners);
-      if (like == OfState || gain <= most[like])
-        continue;
-      most[like] = gain;
-      best[like] = std::move(cut);
+      for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+        if (!reshaped)
+          consider(argument, {unsigned(dim)}, extent);
+        else
+          for (const ReshapedPart &part : reshapedParts(argument, dim))
+            consider(argument, part.position, part.extent);
     }
+    for (std::optional<Cut> &cut : best)
+      if (cut)
+        return std::move(cut);
   }
-  for (std::optional<Cut> &cut : best)
-    if (cut)
-      return std::move(cut);
   return std::nullopt;
 }
 
@@ -175,9 +185,14 @@ void split::noteLoop(InFlightDiagnostic &diag, func::FuncOp step,
                      const LoopOverInput &found) {
   unsigned number = found.input.getArgNumber();
   auto name = step.getArgAttrOfType<StringAttr>(number, BaechiDialect::kName);
+  std::string argument = "argument " + std::to_string(number);
+  if (name)
+    argument += " ('" + name.str() + "')";
+  std::string loop = nameOf(found.loop);
+  diag << "; " << (loop.empty() ? "a loop" : "the loop '" + loop + "'")
+       << " goes through " << argument << " and is one operator";
   diag.attachNote(found.loop->getLoc())
-      << "this loop reads argument " << number
-      << (name ? " ('" + name.str() + "')" : std::string())
+      << "this loop reads " << argument
       << " step by step, and its steps follow each other: where it goes "
          "through the batch, compute that at once (in JAX, vmap for scan)";
 }

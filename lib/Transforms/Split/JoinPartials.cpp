@@ -17,14 +17,6 @@ using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
 
-Location split::namedAfter(Operation *op, const Twine &suffix) {
-  std::string name = nameOf(op);
-  if (name.empty())
-    return op->getLoc();
-  return NameLoc::get(StringAttr::get(op->getContext(), name + suffix),
-                      op->getLoc());
-}
-
 Value split::neutralTensor(OpBuilder &builder, Location loc, Type type,
                            Operation *combiner) {
   auto tensor = cast<RankedTensorType>(type);

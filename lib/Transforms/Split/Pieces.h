@@ -8,6 +8,7 @@
 #ifndef BAECHI_LIB_TRANSFORMS_SPLIT_PIECES_H
 #define BAECHI_LIB_TRANSFORMS_SPLIT_PIECES_H
 
+#include "Baechi/Analysis/NamedAfter.h"
 #include "SplitPlan.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
@@ -165,9 +166,6 @@ joinForEach(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
 mlir::Value joinInOrder(mlir::OpBuilder &builder, mlir::Location loc,
                         llvm::ArrayRef<mlir::Value> partials,
                         mlir::Operation *combiner);
-
-/// \p op's location, under a name of its own where it has one.
-mlir::Location namedAfter(mlir::Operation *op, const llvm::Twine &suffix);
 
 /// \p pieces put together, in the place of \p value.
 mlir::Value assemble(mlir::OpBuilder &builder, mlir::Value value,

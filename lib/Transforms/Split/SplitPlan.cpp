@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "ChooseBatch.h"
 #include "ChooseCuts.h"
+#include "Reshaped.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include <numeric>
 
@@ -59,8 +60,10 @@ static bool hasCut(const SplitPlan &plan, Value value, unsigned dim,
     auto at = cut.values.find(value);
     Operation *producer = value.getDefiningOp();
     return at != cut.values.end() && at->second.dim == dim &&
-           at->second.outer == 1 &&
-           llvm::equal(cut.sizesAt(at->second), sizes) &&
+           (at->second.outer == 1
+                ? llvm::equal(cut.sizesAt(at->second), sizes)
+                : llvm::all_equal(sizes) && llvm::all_equal(cut.sizes) &&
+                      cut.sizes.size() == sizes.size()) &&
            (!producer || cut.operations.contains(producer));
   });
 }
@@ -75,10 +78,19 @@ static int64_t unitOf(ArrayRef<int64_t> sizes) {
 }
 
 /// The cut of dimension \p dim into pieces of \p sizes, element by element, as
-/// windows are read, or by units, whichever more operations follow.
+/// windows are read, or by units, or where it is reshaped as many pieces of
+/// each of its parts, whichever most operations follow.
 static Cut followWish(Value value, unsigned dim, ArrayRef<int64_t> sizes,
                       const PlanOptions &options, const SplitPlan &plan) {
   Cut cut = followCut(value, {dim}, sizes, options, plan);
+  for (const ReshapedPart &part : reshapedParts(value, dim))
+    if (llvm::all_equal(sizes) && part.extent % int64_t(sizes.size()) == 0) {
+      Cut inParts =
+          followCut(value, part.position, evenPieces(part.extent, sizes.size()),
+                    options, plan);
+      if (inParts.operations.size() > cut.operations.size())
+        cut = std::move(inParts);
+    }
   int64_t unit = unitOf(sizes);
   if (unit == 1)
     return cut;
@@ -284,11 +296,14 @@ static FailureOr<SplitPlan> planCuts(func::FuncOp step,
       llvm::all_of(plan.cuts, [](const Cut &cut) { return cut.isApart; })) {
     InFlightDiagnostic diag =
         step.emitError("nothing is as heavy as a batch that could be cut in ");
+    // In fewer pieces a loop is one operator, too.
+    std::optional<LoopOverInput> loop = findLoopOverInput(step);
     diag << options.pieces << " micro-batches; "
-         << (options.pieces > 2 ? "ask for fewer, or name"
-                                : "compile it whole (splits=none), or name")
+         << (options.pieces > 2 && !loop
+                 ? "ask for fewer, or name"
+                 : "compile it whole (splits=none), or name")
          << " what is to be cut (split)";
-    if (std::optional<LoopOverInput> loop = findLoopOverInput(step))
+    if (loop)
       noteLoop(diag, step, *loop);
     return diag;
   }

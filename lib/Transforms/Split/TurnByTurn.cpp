@@ -6,13 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Costs/Trips.h"
+#include "Baechi/Transforms/Unroll/WriteTurns.h"
 #include "Collectives.h"
-#include "Pieces.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -23,12 +19,10 @@ namespace {
 /// in importer/jax/lockstep.py.
 constexpr int64_t kLargestUnrolled = 16384;
 
-using Values = SmallVector<Value>;
-
 class Writer {
 public:
   Writer(func::FuncOp step, int64_t replicas)
-      : block(step.front()), replicas(replicas), builder(step.getContext()) {}
+      : block(step.front()), replicas(replicas) {}
 
   LogicalResult run() {
     for (Operation *op = &block.front(); op;) {
@@ -65,19 +59,9 @@ private:
                   "fewer turns";
       written += int64_t(all);
     }
-    builder.setInsertionPoint(loop);
-    Values results = isa<scf::WhileOp>(loop)
-                         ? turnsOfWhile(cast<scf::WhileOp>(loop), *turns)
-                         : turnsOfFor(cast<scf::ForOp>(loop), *turns);
-    loop->replaceAllUsesWith(results);
-    loop->erase();
-    // As what compared and counted.
-    for (Operation *copy : llvm::reverse(copies))
-      if (isOpTriviallyDead(copy)) {
-        isCounted.erase(copy);
-        copy->erase();
-      }
-    copies.clear();
+    for (Operation *copy : writeTurns(loop, *turns))
+      if (isWritten(copy))
+        isCounted.insert(copy);
     return success();
   }
 
@@ -116,71 +100,10 @@ private:
     return isa<scf::WhileOp, scf::ForOp>(op) && hasStableHlo(op);
   }
 
-  /// The number that a turn has, in the type that the loop counts in.
-  Value numberAs(Type type, Location loc, int64_t number) {
-    if (auto shaped = dyn_cast<ShapedType>(type))
-      return arith::ConstantOp::create(
-          builder, loc,
-          DenseElementsAttr::get(
-              shaped, builder.getIntegerAttr(shaped.getElementType(), number)));
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getIntegerAttr(type, number));
-  }
-
-  /// The operators of \p body but its terminator, of a turn.
-  void copyBody(Block &body, IRMapping &mapping, int64_t turn) {
-    for (Operation &op : body.without_terminator()) {
-      Operation *copy = builder.clone(op, mapping);
-      copy->setLoc(namedAfter(&op, ".turn" + Twine(turn)));
-      copies.push_back(copy);
-      if (isWritten(copy))
-        isCounted.insert(copy);
-    }
-  }
-
-  static Values lookUp(ValueRange values, const IRMapping &mapping) {
-    return llvm::map_to_vector(
-        values, [&](Value value) { return mapping.lookupOrDefault(value); });
-  }
-
-  Values turnsOfWhile(scf::WhileOp loop, const Turns &turns) {
-    Values carried(loop.getInits());
-    for (int64_t turn = 0;; ++turn) {
-      carried[turns.counter] =
-          numberAs(carried[turns.counter].getType(), loop.getLoc(),
-                   turns.first + turn * turns.step);
-      IRMapping mapping;
-      mapping.map(loop.getBeforeArguments(), carried);
-      copyBody(*loop.getBeforeBody(), mapping, turn);
-      carried = lookUp(loop.getConditionOp().getArgs(), mapping);
-      if (turn == turns.count)
-        return carried;
-      mapping.map(loop.getAfterArguments(), carried);
-      copyBody(*loop.getAfterBody(), mapping, turn);
-      carried = lookUp(loop.getYieldOp().getOperands(), mapping);
-    }
-  }
-
-  Values turnsOfFor(scf::ForOp loop, const Turns &turns) {
-    Values carried(loop.getInitArgs());
-    for (int64_t turn = 0; turn < turns.count; ++turn) {
-      IRMapping mapping;
-      mapping.map(loop.getInductionVar(),
-                  numberAs(loop.getInductionVar().getType(), loop.getLoc(),
-                           turns.first + turn * turns.step));
-      mapping.map(loop.getRegionIterArgs(), carried);
-      copyBody(*loop.getBody(), mapping, turn);
-      carried = lookUp(loop.getBody()->getTerminator()->getOperands(), mapping);
-    }
-    return carried;
-  }
-
   Block &block;
   int64_t replicas;
   int64_t written = 0;
   llvm::SmallPtrSet<Operation *, 8> isCounted; ///< loops of a turn of others
-  SmallVector<Operation *> copies;             ///< of one loop's operators
-  OpBuilder builder;
 };
 } // namespace
 

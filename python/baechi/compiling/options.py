@@ -17,6 +17,7 @@ from baechi.compiling import caches
 _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy", "network")
 _FIT_MEMORY = ("auto", "whole", "never")
+_UNROLL = ("auto", "always", "never")
 _OBJECTIVES = ("makespan", "period")
 _EXCHANGES = ("fifo", "slices", "tictac", "p3")
 _SLICED = ("slices", "p3")
@@ -86,6 +87,7 @@ class CompileOptions:
     split: Mapping[str, tuple[int, int] | str] | None = None
     transfers: str = "lend"
     fit_memory: str = "auto"
+    unroll: str = "auto"
     verbose: bool | None = None
     replicas: int = 1
     exchange: str | None = None
@@ -110,6 +112,7 @@ class CompileOptions:
         _check_word("cuda_convolutions", self.cuda_convolutions, _CUDA_CONVOLUTIONS)
         _check_word("transfers", self.transfers, _TRANSFERS)
         _check_word("fit_memory", self.fit_memory, _FIT_MEMORY)
+        _check_word("unroll", self.unroll, _UNROLL)
         _check_word("placer", self.placer, _placers())
         _check_word("objective", self.objective, _OBJECTIVES)
         _check_word("factors", self.factors, _FACTORS)
@@ -199,6 +202,7 @@ class CompileOptions:
             "replicas": str(self.replicas),
             "transfers": self.transfers,
             "fit-memory": self.fit_memory,
+            "unroll": self.unroll,
             "store": str(caches.folder() / "kernels"),
         }
         if self.costs == "measured":

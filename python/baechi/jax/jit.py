@@ -52,6 +52,7 @@ class _Options(TypedDict, total=False):
     replan: str | None
     transfers: str
     fit_memory: str
+    unroll: str
     check: Check
     check_tolerance: Tolerance
     verbose: bool | None
@@ -100,6 +101,7 @@ def jit(
     replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    unroll: str = "auto",
     memory: str | int | None = None,
     spill_to: str | None = None,
     check: Check = None,
@@ -177,6 +179,10 @@ def jit(
         computed again when they are needed, or wait in a pool, and operators that need too
         much by themselves are cut into pieces: slower, the same bits; docs/memory.md),
         `whole` (the same without cutting) or `never` (CompileError).
+    unroll: whether loops that count from one constant to another (`lax.scan`,
+        `lax.fori_loop`) are written out, so that devices share their turns: `auto` (where the
+        step is predicted to be faster so, or only fits so; docs/splitting.md), `always` or
+        `never`.
     memory: what each of the machine's devices has, `40MiB` or a number of bytes:
         `machine="host:2", memory="40MiB"` is `machine="host:2@40MiB"`.
     spill_to: `pool:SIZE`, memory beside the machine's devices where tensors wait that do
@@ -237,6 +243,7 @@ def jit(
         split=split,
         transfers=transfers,
         fit_memory=fit_memory,
+        unroll=unroll,
         verbose=verbose,
         replicas=replicas,
         exchange=exchange,

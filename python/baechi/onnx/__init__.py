@@ -68,6 +68,7 @@ def compile(
     replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    unroll: str = "auto",
     memory: str | int | None = None,
     spill_to: str | None = None,
     verbose: bool | None = None,
@@ -76,8 +77,8 @@ def compile(
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
-        cuda_convolutions, splits, split, replan, transfers, fit_memory, memory, spill_to,
-        verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
+        cuda_convolutions, splits, split, replan, transfers, fit_memory, unroll,
+        memory, spill_to, verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
@@ -96,6 +97,7 @@ def compile(
         split=split,
         transfers=transfers,
         fit_memory=fit_memory,
+        unroll=unroll,
         verbose=verbose,
         replan=replan_of(replan),
     )

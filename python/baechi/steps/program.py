@@ -221,6 +221,7 @@ class Program:
             f"{'' if number else title:10} {line}"
             for key, title in (
                 ("pieces", "pieces"),
+                ("unrolled_loops", "loops"),
                 ("cut_to_fit", "cut"),
                 ("memory_fit", "memory"),
                 ("checkpoints", "again"),
@@ -325,6 +326,13 @@ class Program:
         if "cut_to_fit" in self.library.program:
             return "the step is computed in pieces, so that it fits; step.report() says of what"
         again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
+        loops = self.library.program.get("unrolled_loops", {"kept": False})
+        unroll = compiler.step(
+            "baechi-unroll-loops",
+            limit=loops.get("limit"),
+            least_share=loops.get("least_share"),
+            least_ns=loops.get("least_ns"),
+        )
         checkpoints = self.library.program.get("checkpoints", {})
         undo = compiler.step(
             "baechi-undo-checkpoints",
@@ -336,6 +344,7 @@ class Program:
             done = compiler.transform(
                 text_of(module),
                 [
+                    *(["baechi-inline-step", unroll] if loops["kept"] else []),
                     *([undo] if checkpoints.get("undone") else []),
                     "baechi-form-kernels",
                     "baechi-kernel-scratch",

@@ -64,6 +64,7 @@ def compile_step(
     replan: str | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    unroll: str = "auto",
     memory: str | int | None = None,
     spill_to: str | None = None,
     verbose: bool | None = None,
@@ -92,7 +93,7 @@ def compile_step(
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
         cuda_convolutions, splits, split, replicas, exchange, slice_bytes, factors, replan,
-        transfers, fit_memory, memory, spill_to, verbose: as for `baechi.jit`; names are
+        transfers, fit_memory, unroll, memory, spill_to, verbose: as for `baechi.jit`; names are
         `layers.0.fc1.weight` for parameters and buffers, `layers.0.fc1/mm` and
         `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
@@ -134,6 +135,7 @@ def compile_step(
         split=split,
         transfers=transfers,
         fit_memory=fit_memory,
+        unroll=unroll,
         verbose=verbose,
         replicas=replicas,
         exchange=exchange,

@@ -13,6 +13,7 @@
 #include "Baechi/Driver/Forms/ModelForms.h"
 #include "Baechi/Driver/Input/Source.h"
 #include "Baechi/Driver/Report/CutReport.h"
+#include "Baechi/Driver/Report/LoopReport.h"
 #include "Baechi/Driver/Report/Report.h"
 #include "Baechi/Transforms/Checkpoints/Passes.h"
 #include <map>
@@ -110,6 +111,9 @@ private:
   llvm::Error readModel();
   /// What the result that checks positions is about.
   void readChecks();
+  /// Writes the model's loops out where that is asked for, or predicted to be
+  /// faster.
+  llvm::Error unrollLoops();
   /// Computes once what the model computes again, until that does not fit.
   llvm::Error undoCheckpoints();
   /// A program of one replica becomes that of all; how many they are is what
@@ -241,6 +245,7 @@ private:
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them
   CompiledProgram compiled;
+  std::optional<LoopReport> loops;   ///< where any were looked at
   std::optional<PieceReport> pieces; ///< where cutting was asked for
   std::optional<StepRoofline> roofline;
   /// A compiler and a kind each.

@@ -1,0 +1,109 @@
+//===- Unrolling.cpp - Loops as they are, or written out ------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A loop is one operator of one device. Where several devices could share its
+/// turns, or a limit of memory its tensors, the step with its loops written out
+/// is planned beside the step as it is, by the roofline and the placer alone,
+/// and all that follows is about the one that is predicted to be faster. Where
+/// bits must be the same on any machine, and where a person names what is cut,
+/// nothing is predicted: the step alone decides.
+///
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Replicas.h"
+#include "Baechi/Driver/Compilation/Compilation.h"
+#include "Baechi/Driver/Input/Errors.h"
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace baechi;
+
+/// The roofline may be wrong by this part of what it predicts.
+static constexpr double kSurely = 0.05;
+
+static std::optional<int64_t> predict(const ModelForms &forms, ModuleOp model,
+                                      const SplitChoice &choice) {
+  FailureOr<int64_t> ns = failure();
+  (void)forms.quietly([&] {
+    FailureOr<ModelForms::Compiler> formed = forms.formOf(model, choice);
+    if (succeeded(formed))
+      ns = forms.predictFitting(**formed);
+    return LogicalResult(ns);
+  });
+  return succeeded(ns) ? std::optional(*ns) : std::nullopt;
+}
+
+/// Whether a step on one device could be short of memory.
+static bool mayBeTight(ModuleOp model, const placement::Machine &machine) {
+  FailureOr<func::FuncOp> step = findFuncStep(model);
+  if (failed(step))
+    return false;
+  int64_t bytes = 0;
+  step->walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      bytes += tensorBytes(type, /*aligned=*/true).value_or(0);
+  });
+  for (Type type : step->getArgumentTypes())
+    bytes += tensorBytes(type, /*aligned=*/true).value_or(0);
+  return llvm::any_of(machine.devices, [&](const placement::Device &device) {
+    return device.memory < bytes;
+  });
+}
+
+llvm::Error Compilation::unrollLoops() {
+  llvm::Expected<std::optional<UnrollChoice>> asksFor = unrollChoiceOf(asked);
+  if (!asksFor)
+    return asksFor.takeError();
+  if (!*asksFor || !hasLoops(forms.model()))
+    return llvm::Error::success();
+  LoopReport report;
+  report.choice = **asksFor;
+  bool isSaid = report.choice.always || report.choice.byStepAlone;
+  size_t devices = placement::numComputing(target);
+  if (!isSaid && devices < 2 && !mayBeTight(forms.model(), target))
+    return llvm::Error::success();
+  OwningOpRef<ModuleOp> unrolled = forms.model().clone();
+  PassManager passes(unrolled->getContext());
+  populateUnrolling(passes, report.choice, &report.loops);
+  if (failed(passes.run(*unrolled)))
+    return diagnosed();
+  // Replicas that a program is written for compute at once already.
+  if (!report.choice.always && (*findFuncStep(*unrolled))->hasAttr(kReplicas))
+    return llvm::Error::success();
+  if (report.loops.unrolled.empty()) {
+    // Unasked, what no step could have otherwise is nothing to tell.
+    if (!report.choice.always)
+      std::erase_if(report.loops.whole, [](const UnrolledLoops::Whole &each) {
+        return !each.isForTurns;
+      });
+    if (!report.loops.whole.empty())
+      loops = std::move(report);
+    return llvm::Error::success();
+  }
+  report.isKept = isSaid;
+  if (!isSaid) {
+    Phase phase(listener, "comparing loops");
+    llvm::Expected<SplitChoice> splits = splitChoiceOf(asked, devices);
+    if (!splits)
+      return splits.takeError();
+    report.wholeNs = predict(forms, forms.model(), *splits);
+    report.unrolledNs = predict(forms, *unrolled, *splits);
+    report.isKept =
+        report.unrolledNs &&
+        (!report.wholeNs ||
+         double(*report.unrolledNs) * (1 + kSurely) < double(*report.wholeNs));
+  }
+  if (report.isKept)
+    (void)forms.setModel(std::move(unrolled));
+  loops = std::move(report);
+  return llvm::Error::success();
+}
