@@ -78,7 +78,8 @@ def compile(
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
         cuda_convolutions, splits, split, replan, transfers, fit_memory, memory, spill_to,
         verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
-    Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
+    Raises ImportFailure (all nodes that cannot be lowered), ValueError (a machine that is none, as
+    other options) and CompileError.
     """
     options = CompileOptions(
         machine=limited(machine, memory, spill_to),
