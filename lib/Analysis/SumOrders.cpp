@@ -323,6 +323,11 @@ static bool areAlike(const std::vector<SumOrder> &whole,
       chains, [&](const auto &chain) { return addUp(whole.front(), chain); });
 }
 
+/// \p sum, as a message calls it.
+static std::string textOf(const SumOrders::Sum &sum) {
+  return sum.name.empty() ? "a sum without a name" : "'" + sum.name + "'";
+}
+
 std::string baechi::whyBitsMayDiffer(const SumOrders &whole,
                                      const SumOrders &pieces) {
   for (const SumOrders *each : {&whole, &pieces})
@@ -332,9 +337,9 @@ std::string baechi::whyBitsMayDiffer(const SumOrders &whole,
     if (auto found = pieces.sums.find(number);
         found == pieces.sums.end() ||
         !areAlike(sum.orders, found->second.orders))
-      return "'" + sum.name + "' may be added up in another order";
+      return textOf(sum) + " may be added up in another order";
   for (const auto &[number, sum] : pieces.sums)
     if (!whole.sums.count(number))
-      return "'" + sum.name + "' is added up in pieces alone";
+      return textOf(sum) + " is added up in pieces alone";
   return "";
 }

@@ -221,7 +221,7 @@ LogicalResult HostCompiler::fits(const placement::Machine &machine,
 
 FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
                                          CompileOptions options,
-                                         bool mayRewrite) {
+                                         bool mayRewrite, bool anyWillDo) {
   OwningOpRef<ModuleOp> placed = module().clone();
   if (llvm::any_of(machine.devices, isCuda) && failed(addCudaNeeds(*placed)))
     return failure();
@@ -240,6 +240,7 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
   watch.explains = watch.isLast = false;
   // What fits as it is may be what is executed (plan).
   watch.onlyCompares = mayRewrite;
+  watch.anyWillDo = anyWillDo;
   populatePlacing(manager, options, &found.report, std::move(watch));
   if (failed(manager.run(*placed)))
     return failure();

@@ -122,6 +122,10 @@ void baechi::populateOutlining(OpPassManager &manager,
   addKernels(manager, products, sums);
 }
 
+void baechi::populateOutliningKernels(OpPassManager &manager) {
+  addKernels(manager, /*products=*/nullptr);
+}
+
 void baechi::populateCutting(OpPassManager &manager, const SplitChoice &splits,
                              SplitReport *report) {
   addCutting(manager, splits, report, /*numbersSums=*/false);

@@ -153,9 +153,15 @@ BAD = {
     "no step": ("module {}\n", {}, "needs one public function"),
     "no memory": (STEP, {"machine": "host:2@8KiB"}, "no placement can fit the memories"),
     "no machine": (STEP, {"machine": "/no/machine.json"}, "/no/machine.json: cannot read"),
+    "no kind": (STEP, {"machine": "hots:2"}, "machine 'hots:2': unknown kind"),
+    "no size": (STEP, {"machine": "host:2@40Foo"}, "'40Foo' is not a size"),
+    "no pool": (STEP, {"machine": "host:1+pool:big"}, "'pool:big' is no memory beside devices"),
     "no device": (STEP, {"pin": {"left": "gpu7"}}, "gpu7"),
     "no placement": (STEP, {"placement": "/no/placement.json"}, "/no/placement.json: cannot"),
 }
+
+
+NO_MACHINES = ("no machine", "no kind", "no size", "no pool")
 
 
 def test_a_process_of_several_compiles_alone(monkeypatch):
@@ -181,6 +187,8 @@ def test_both_ways_refuse_in_the_same_words(name, monkeypatch):
     for error in errors.values():
         first = [message for message in error.messages if message.severity == "error"][0]
         assert first.text.splitlines()[0] in str(error)
+        # What no step could be compiled with is as wrong as an option that Python refuses.
+        assert isinstance(error, ValueError) == (name in NO_MACHINES)
 
 
 def test_a_message_tells_its_place(way):

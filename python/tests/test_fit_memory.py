@@ -212,3 +212,20 @@ def test_as_few_checkpoints_are_kept_as_make_it_fit():
         for a, b in zip([*losses, *weights], [*tight, *updated], strict=True):
             np.testing.assert_array_equal(a, b)
     assert some, shares
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"memory": "much"}, "memory is 'much'"),
+        ({"memory": "40MiB", "machine": "host:2@1GiB"}, "each device of KIND:N has it"),
+        ({"spill_to": "ram:1GiB"}, "spill_to is 'ram:1GiB'"),
+        ({"spill_to": "pool:1GiB", "machine": "machine.json"}, "a pool is added to KIND:N"),
+        ({"memory": "40Foo"}, "'40Foo' is not a size"),
+        ({"spill_to": "pool:big"}, "'pool:big' is no memory beside devices"),
+        ({"machine": "hots:2"}, "unknown kind 'hots'"),
+    ],
+)
+def test_a_memory_that_is_none_is_a_value_error(given, told):
+    with pytest.raises(ValueError, match=told):
+        baechi.jit(lambda x: x * 2, **{"machine": "host:2", **given})(jnp.ones(4))

@@ -209,3 +209,12 @@ TEST_F(SumsOfSteps, AreReadOfOperations) {
       read(step(sum("%1", "%y", 3, "%0") + sum("%2", "%z", 3, "%0"), "%2"));
   EXPECT_NE(whyBitsMayDiffer(whole, apart), "");
 }
+
+TEST(SumOrders, SaysOfASumWithoutANameThatItHasNone) {
+  SumOrders whole = one({inTurn({6})}), pieces = one({inLanes({6})});
+  whole.sums[0].name = pieces.sums[0].name = "";
+  EXPECT_EQ(whyBitsMayDiffer(whole, pieces),
+            "a sum without a name may be added up in another order");
+  EXPECT_EQ(whyBitsMayDiffer({}, pieces),
+            "a sum without a name is added up in pieces alone");
+}

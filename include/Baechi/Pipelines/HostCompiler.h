@@ -137,7 +137,16 @@ public:
   /// \p options allow, with that. Compiles nothing.
   mlir::FailureOr<int64_t> predict(const placement::Machine &machine,
                                    CompileOptions options,
-                                   bool mayRewrite = false);
+                                   bool mayRewrite = false) {
+    return predict(machine, std::move(options), mayRewrite,
+                   /*anyWillDo=*/false);
+  }
+  /// Whether there is one that may be rewritten.
+  mlir::LogicalResult fitsRewritten(const placement::Machine &machine,
+                                    CompileOptions options) {
+    return predict(machine, std::move(options), /*mayRewrite=*/true,
+                   /*anyWillDo=*/true);
+  }
 
   HostJit &jit() { return *hostJit; }
   /// The module: kernels and the step that calls them.
@@ -155,6 +164,9 @@ public:
   double kernelSeconds() const { return secondsForKernels; }
 
 private:
+  mlir::FailureOr<int64_t> predict(const placement::Machine &machine,
+                                   CompileOptions options, bool mayRewrite,
+                                   bool anyWillDo);
   HostCompiler() = default;
   mlir::LogicalResult form(const CudaProductOptions *products,
                            const SplitChoice &splits,

@@ -49,6 +49,9 @@ void populateOutlining(mlir::OpPassManager &manager,
                        const CudaProductOptions *products,
                        const SplitChoice &splits, SumOrders *sums = nullptr);
 
+/// The part of that which follows cutting, for devices without products.
+void populateOutliningKernels(mlir::OpPassManager &manager);
+
 /// Placement and memory plan by \p options, pins (--baechi-constrain) and a
 /// placement (--baechi-load-placement) among them. Without a machine that of
 /// the module.

@@ -24,6 +24,8 @@ struct PlanWatch {
   /// What is planned is compared with other plans, and not executed: memory is
   /// packed until it fits, and no longer.
   bool onlyCompares = false;
+  /// Whether there is a plan is asked, not which is the shortest.
+  bool anyWillDo = false;
   /// Where nothing is found nothing else is tried: limits that are left out
   /// elsewhere are looked at, too.
   bool isLast = true;

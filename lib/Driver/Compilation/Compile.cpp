@@ -246,7 +246,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
       return diagnosed();
   }
   reportExchange(best, candidates);
-  if (microBatches && best + 1 == compilers.size())
+  if (microBatches && best == microCompiler)
     listener.note(
         "the whole step does not fit the memories; it is computed in " +
         llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +

@@ -170,7 +170,6 @@ FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
   report.unproven = fitting.unproven;
   cutReport = std::move(report);
   compilers.push_back(std::move(fitting.compiler));
-  microBatches = 0;
   return program;
 }
 
@@ -215,8 +214,10 @@ void Compilation::addMicroBatches() {
   for (const std::unique_ptr<HostCompiler> &compiler : compilers)
     if (forms.fits(*compiler))
       return;
-  if (auto formed = fewestMicroBatches(forms, /*above=*/1, microBatches))
+  if (auto formed = fewestMicroBatches(forms, /*above=*/1, microBatches)) {
+    microCompiler = compilers.size();
     compilers.push_back(std::move(formed));
+  }
 }
 
 FailureOr<CompiledProgram>

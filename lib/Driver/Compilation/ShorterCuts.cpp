@@ -91,7 +91,12 @@ void Compilation::addShorterCut(std::vector<Candidate> &candidates,
   std::optional<WholeStep> whole = findWholeStep(&*best->program);
   if (!whole || !isLonger(whole->fittingNs, whole->ampleNs))
     return;
-  int64_t wholeNs = *best->predictedNs;
+  int64_t otherwiseNs = *best->predictedNs;
+  // Pieces that were asked for may be what fits.
+  const HostCompiler &fitting = *compilers[best - candidates.data()];
+  bool isWhole = fitting.splits().classes.empty();
+  std::string otherwise =
+      isWhole ? " and the whole step " : " and the step in other pieces ";
   FittingCuts cuts(forms, *compilers.front(), firstChoice);
   if (!cuts.neediest())
     return;
@@ -102,25 +107,25 @@ void Compilation::addShorterCut(std::vector<Candidate> &candidates,
     if (std::optional<int64_t> workNs = cuts.leastLongWorkNs();
         !cut && workNs && otherCuts.empty())
       otherCuts = "cut into pieces its operators alone are predicted to take " +
-                  millisecondsText(*workNs) + " and the whole step " +
+                  millisecondsText(*workNs) + otherwise +
                   millisecondsText(whole->fittingNs);
     if (!cut)
       return;
     if (!isLonger(whole->fittingNs, cut->predictedNs)) {
       if (otherCuts.empty())
         otherCuts = "cut into pieces it is predicted to take " +
-                    millisecondsText(cut->predictedNs) + " and whole " +
+                    millisecondsText(cut->predictedNs) + otherwise +
                     millisecondsText(whole->fittingNs);
       return;
     }
     std::string why;
     FailureOr<CompiledProgram> program =
         takeCut(*cut, *cuts.neediest(), setArguments,
-                int64_t(double(wholeNs) / kAboutAsLong), why);
+                int64_t(double(otherwiseNs) / kAboutAsLong), why);
     otherCosts |= asked.costs == "measured";
     if (succeeded(program)) {
       int64_t piecesNs = aimedNs(*program);
-      cutReport->instead = {wholeNs, piecesNs};
+      cutReport->instead = {otherwiseNs, piecesNs, isWhole};
       Candidate &added = candidates.emplace_back();
       added.predictedNs = piecesNs;
       added.program = std::move(*program);

@@ -58,7 +58,7 @@ static int64_t memoryFor(const ModelForms &forms, HostCompiler &step,
   auto fits = [&](int64_t bytes) {
     device.memory = bytes;
     return !forms.heard().isStopped() &&
-           succeeded(forms.predictFitting(step, machine));
+           succeeded(forms.fitsFitted(step, machine));
   };
   high = std::max(low, high);
   for (int doubling = 0; !fits(high); ++doubling) {
@@ -118,7 +118,7 @@ std::optional<std::string> baechi::advisePool(const ModelForms &forms,
   (void)forms.quietly([&] {
     std::optional<MachineWithPool> with = withPool(forms, step);
     if (!with || forms.heard().isStopped() ||
-        failed(forms.predictFitting(step, with->machine)))
+        failed(forms.fitsFitted(step, with->machine)))
       return failure();
     advice = std::move(with->spec);
     return success();
@@ -172,7 +172,8 @@ std::optional<CutAdvice> baechi::adviseCut(const ModelForms &forms,
     if (succeeded(forms.quietly([&] {
           std::unique_ptr<HostCompiler> asked =
               formAsked(forms, first, cut->way);
-          return success(asked && succeeded(forms.predictFitting(*asked)));
+          return success(asked &&
+                         succeeded(forms.fitsFitted(*asked, forms.machine())));
         })))
       return CutAdvice{cut->way, /*fits=*/true, {}, 0, ""};
   }

@@ -30,12 +30,16 @@ static StringRef withoutPiece(StringRef name) {
   return isPiece ? name.take_front(mark) : name;
 }
 
-bool Neediest::isOf(const Neediest &other) const {
+/// The name that \p name has in each step that has it, or pieces of it.
+static std::string wholeOf(StringRef name) {
   // What tells several of one name apart is another number in each step.
-  auto own = [](StringRef name) {
-    return withoutPiece(name.take_front(name.rfind('#')));
-  };
-  return own(name) == own(other.name);
+  return withoutPiece(name.take_front(name.rfind('#'))).str();
+}
+
+std::string Neediest::nameOfWhole() const { return wholeOf(name); }
+
+bool Neediest::isOf(const Neediest &other) const {
+  return nameOfWhole() == other.nameOfWhole();
 }
 
 /// The names that a step's operator has in the model it was formed of.
@@ -130,13 +134,18 @@ std::optional<Neediest> baechi::neediestOf(ModuleOp formed,
     needs = placement::spillNeeds(graph->graph, options);
   }
   placement::MemoryFloor floor = placement::floorOf(needs);
-  int64_t lacking = 0;
-  for (int64_t need : needs)
-    lacking += std::max<int64_t>(need - largest->memory, 0);
-  return Neediest{graph->operation(floor.op),
-                  graph->graph.ops[floor.op].name,
-                  floor.bytes,
-                  lacking,
-                  largest->name,
-                  largest->memory};
+  Neediest neediest{graph->operation(floor.op),
+                    graph->graph.ops[floor.op].name,
+                    floor.bytes,
+                    /*lacking=*/0,
+                    largest->name,
+                    largest->memory,
+                    /*tooLarge=*/{}};
+  for (auto [need, op] : llvm::zip(needs, graph->graph.ops))
+    if (need > largest->memory) {
+      neediest.lacking += need - largest->memory;
+      int64_t &most = neediest.tooLarge[wholeOf(op.name)];
+      most = std::max(most, need);
+    }
+  return neediest;
 }

@@ -25,8 +25,6 @@
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -34,6 +32,9 @@ using namespace baechi;
 /// So many rules are added to one way, and so many are looked at for each.
 static constexpr size_t kMostRules = 16;
 static constexpr int kMostOutlined = 24;
+/// Once outlines of so many operators were formed no more are, for
+/// micro-batches and for cuts of single operators, but of the first of these.
+static constexpr size_t kMostOutlinedOperators = 12'000;
 /// So many of the operations that an operator was formed of are cut.
 static constexpr size_t kMostOperations = 3;
 /// Beside a way that fits and is not known to have the whole step's bits so
@@ -127,29 +128,38 @@ std::vector<FittingCuts::Way> FittingCuts::waysToCut(const ModelForms &forms,
   // The fewest pieces in which each operator fits by itself may leave too
   // little beside it.
   for (int64_t fewest : {4, 8, 16})
-    if (placement::numComputing(forms.machine()) == 1)
-      ways.push_back({first, fewest});
+    ways.push_back({first, fewest});
   return ways;
 }
 
 FittingCuts::FittingCuts(const ModelForms &forms, HostCompiler &whole,
                          const SplitChoice &first)
-    : forms(forms), whole(whole), first(first),
+    : forms(forms), outlines(forms), whole(whole), first(first),
       most(neediestOf(whole.module(), forms.machine())),
       cuttables(findCuttables(forms.model())), ways(waysToCut(forms, first)) {
   if (!cuttables)
     most = std::nullopt;
+  if (most && !most->fits())
+    stuck[false].push_back({{most->nameOfWhole(), most->bytes}});
+}
+
+/// Whether rules are added to \p choice: they would cut the batch in another
+/// number of pieces than sums are cut in.
+static bool mayAddTo(const SplitChoice &choice) {
+  return choice.ordered || !choice.chained;
 }
 
 bool FittingCuts::addRule(SplitChoice &choice, const Neediest &neediest,
                           Seen &seen) {
-  if (seen.outlined >= kMostOutlined)
-    return false;
-  auto needOf = [&](const SplitChoice &way) -> std::optional<Neediest> {
-    OwningOpRef<ModuleOp> trial = forms.outline(way);
-    return trial ? neediestOf(*trial, forms.machine()) : std::nullopt;
+  size_t &operators = outlinedOperators[choice.chained];
+  bool isFirst = !choice.chained && seen.fewest <= 2;
+  auto isExhausted = [&] {
+    return seen.outlined >= kMostOutlined ||
+           (!isFirst && operators >= kMostOutlinedOperators);
   };
-  if (!seen.most && !(seen.most = needOf(choice)))
+  if (isExhausted())
+    return false;
+  if (!seen.most && !(seen.most = outlines.neediest(choice)))
     return false;
   const Neediest before = *seen.most;
   std::vector<Cuttable> own = cuttables->of(neediest.op, kMostOperations,
@@ -162,11 +172,14 @@ bool FittingCuts::addRule(SplitChoice &choice, const Neediest &neediest,
     if (pieces < seen.fewest)
       continue;
     for (std::vector<std::string> &rules : rulesIn(pieces, own, makers)) {
-      if (forms.heard().isStopped() || seen.outlined++ >= kMostOutlined)
+      if (forms.heard().isStopped() || isExhausted())
         break;
+      ++seen.outlined;
       SplitChoice way = choice;
       llvm::append_range(way.asked, rules);
-      std::optional<Neediest> now = needOf(way);
+      size_t formed = outlines.operatorsFormed();
+      std::optional<Neediest> now = outlines.neediest(way);
+      operators += outlines.operatorsFormed() - formed;
       if (!now)
         continue;
       std::pair<int64_t, int64_t> needs{now->lacking, now->bytes};
@@ -189,30 +202,60 @@ bool FittingCuts::addRule(SplitChoice &choice, const Neediest &neediest,
   return best.has_value();
 }
 
-void FittingCuts::keep(const SplitChoice &way,
-                       std::unique_ptr<HostCompiler> compiler,
-                       const Neediest &needs) {
+void FittingCuts::keep(const SplitChoice &way, const Neediest &needs) {
   // No option asks for pieces whose sums stay in order.
   if (way.ordered ||
       needs.bytes >= (leastUnfit ? leastUnfit->most.bytes : most->bytes))
     return;
-  leastUnfit = {way, std::move(compiler), needs};
+  leastUnfit = {way, needs};
   leastUnfit->most.op = nullptr;
 }
 
-/// What tells \p module, with the names of its operations, from others.
-static std::string digestOf(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  OpPrintingFlags flags;
-  module.print(stream, flags.enableDebugInfo().useLocalScope());
-  return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)));
+bool FittingCuts::isInVain(const Way &way) const {
+  if (way.choice.chained)
+    return moreAreInVain[way.choice.ordered];
+  return isLastResort(way) && rulesAreInVain;
+}
+
+bool FittingCuts::isStuck(const SplitChoice &choice,
+                          const Neediest &start) const {
+  return llvm::any_of(stuck[mayAddTo(choice)], [&](const Stuck &before) {
+    return llvm::all_of(before, [&](const auto &entry) {
+      auto now = start.tooLarge.find(entry.first);
+      return now != start.tooLarge.end() && now->second >= entry.second;
+    });
+  });
+}
+
+bool FittingCuts::hasRule(Operation *op, ArrayRef<std::string> rules) const {
+  auto namesOf = [&](ArrayRef<std::string> without) {
+    std::vector<std::string> names;
+    for (const Cuttable &each : cuttables->of(op, kMostOperations, without))
+      names.push_back(each.name);
+    return names;
+  };
+  return namesOf({}) != namesOf(rules);
+}
+
+void FittingCuts::addStuck(const SplitChoice &choice, const Neediest &start,
+                           ArrayRef<std::string> path) {
+  Stuck needs;
+  for (const std::string &name : path) {
+    auto before = start.tooLarge.find(name);
+    // It became too large by other cuts.
+    if (before == start.tooLarge.end())
+      return;
+    needs.insert(*before);
+  }
+  stuck[mayAddTo(choice)].push_back(std::move(needs));
 }
 
 bool FittingCuts::form(FittingCut &fitting, int64_t fewest) {
   Seen seen;
   seen.fewest = fewest;
   SplitChoice &choice = fitting.way;
+  Neediest start;                ///< before rules are added
+  std::vector<std::string> path; ///< what rules are added for
   for (size_t rules = 0; rules <= kMostRules && !forms.heard().isStopped();
        ++rules) {
     FailureOr<std::unique_ptr<HostCompiler>> formed = forms.form(choice);
@@ -246,11 +289,26 @@ bool FittingCuts::form(FittingCut &fitting, int64_t fewest) {
       inVain.insert(digest);
     }
     if (isCut)
-      keep(choice, std::move(*formed), *neediest);
-    // A rule would cut the batch in another number of pieces.
-    bool mayAdd = choice.ordered || !choice.chained;
-    if (!mayAdd || !neediest->op || !addRule(choice, *neediest, seen))
-      return false;
+      keep(choice, *neediest);
+    if (rules == 0) {
+      start = *neediest;
+      start.op = nullptr;
+      if (choice.chained && isStuck(choice, start)) {
+        moreAreInVain[choice.ordered] = true;
+        return false;
+      }
+    }
+    if (!neediest->fits())
+      path.push_back(neediest->nameOfWhole());
+    if (mayAddTo(choice) && neediest->op && addRule(choice, *neediest, seen))
+      continue;
+    if (!neediest->fits()) {
+      addStuck(choice, start, path);
+      // Of what is in pieces already, more of them may help.
+      rulesAreInVain |= !choice.chained && seen.outlined < kMostOutlined &&
+                        neediest->op && !hasRule(neediest->op, choice.asked);
+    }
+    return false;
   }
   return false;
 }
@@ -290,6 +348,10 @@ static StringRef phaseOf(const SplitChoice &way) {
 }
 
 void FittingCuts::formNext() {
+  if (isInVain(ways[numFormed])) {
+    ++numFormed;
+    return;
+  }
   FittingCut cut;
   Phase phase(forms.heard(), phaseOf(ways[numFormed].choice));
   phase(numFormed, ways.size());

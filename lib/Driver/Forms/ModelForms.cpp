@@ -56,16 +56,24 @@ FailureOr<ModelForms::Compiler> ModelForms::formOf(ModuleOp model,
   return compiler;
 }
 
-OwningOpRef<ModuleOp> ModelForms::outline(const SplitChoice &choice) const {
-  OwningOpRef<ModuleOp> trial = model().clone();
-  PassManager forming(trial->getContext());
+OwningOpRef<ModuleOp> ModelForms::cut(ModuleOp model,
+                                      const SplitChoice &choice) const {
+  OwningOpRef<ModuleOp> trial = model.clone();
+  PassManager cutting(trial->getContext());
   // What is taken is formed again.
+  cutting.enableVerifier(false);
+  populateCutting(cutting, choice, /*report=*/nullptr);
+  return succeeded(cutting.run(*trial)) ? std::move(trial) : nullptr;
+}
+
+LogicalResult ModelForms::outlineKernels(ModuleOp cut) const {
+  PassManager forming(cut.getContext());
   forming.enableVerifier(false);
   // How much scratch kernels need takes their code to know.
-  populateOutlining(forming, /*products=*/nullptr, choice);
+  populateOutliningKernels(forming);
   forming.addPass(createAnnotateCosts(nullptr));
   forming.addPass(createColocate());
-  return succeeded(forming.run(*trial)) ? std::move(trial) : nullptr;
+  return forming.run(cut);
 }
 
 std::optional<SumOrders>
@@ -89,8 +97,15 @@ bool ModelForms::fitsRewritten(HostCompiler &compiler) const {
   CompileOptions options = asked;
   options.budget = "0";
   options.fitMemory = "whole";
-  return succeeded(quietly(
-      [&] { return compiler.predict(target, options, /*mayRewrite=*/true); }));
+  return succeeded(
+      quietly([&] { return compiler.fitsRewritten(target, options); }));
+}
+
+LogicalResult ModelForms::fitsFitted(HostCompiler &compiler,
+                                     const placement::Machine &machine) const {
+  CompileOptions options = asked;
+  options.budget = "0";
+  return compiler.fitsRewritten(machine, options);
 }
 
 FailureOr<int64_t>
@@ -145,6 +160,7 @@ ModelForms::leastBytesOnHost(const SplitChoice &choice) const {
   placement::Machine computing = placement::withoutPools(target);
   if (computing.devices.size() != 1 || computing.devices.front().kind != "host")
     return std::nullopt;
-  OwningOpRef<ModuleOp> trial = outline(choice);
-  return trial ? leastBytes(*trial) : std::nullopt;
+  OwningOpRef<ModuleOp> trial = cut(model(), choice);
+  return trial && succeeded(outlineKernels(*trial)) ? leastBytes(*trial)
+                                                    : std::nullopt;
 }

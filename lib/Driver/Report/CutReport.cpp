@@ -83,10 +83,12 @@ std::string CutRequest::text() const {
 std::vector<std::string> CutReport::lines() const {
   std::vector<std::string> lines;
   if (instead)
-    lines.push_back(
-        "the step as it is does not fit; whole, it fits and takes " +
-        millisecondsText(instead->wholeNs) + "; cut, it is predicted to take " +
-        millisecondsText(instead->piecesNs) + ":");
+    lines.push_back(std::string("the step as it is does not fit; ") +
+                    (instead->isWhole ? "whole" : "in other pieces") +
+                    ", it fits and takes " +
+                    millisecondsText(instead->otherwiseNs) +
+                    "; cut, it is predicted to take " +
+                    millisecondsText(instead->piecesNs) + ":");
   else if (needs > memory)
     lines.push_back("'" + neediest + "' by itself needs " +
                     placement::bytesTextUp(needs, 2) + ", '" + device +
@@ -116,7 +118,8 @@ json::Object CutReport::toJson() const {
       {"compared_because", unproven},
       {"text", json::Array(lines())}};
   if (instead) {
-    report["whole_ns"] = instead->wholeNs;
+    report[instead->isWhole ? "whole_ns" : "other_pieces_ns"] =
+        instead->otherwiseNs;
     report["pieces_ns"] = instead->piecesNs;
   }
   return report;

@@ -57,11 +57,15 @@ def emit(
     BAECHI_COMPILER=subprocess compiles in a process of its own, as does a Python without the
     extension, or one whose tools (BAECHI_TOOLS) are another build's. Ctrl-C and other
     signals' exceptions end a compilation within a second.
-    Raises CompileError: no placement fits, a bad option.
+    Raises CompileError: no placement fits; OptionError, which is a ValueError, too: the machine is
+    none.
     """
     try:
         return _emit(module, file, options, inputs)
     except CompileError as error:
+        # The compiler's words for a short form, or for a file.
+        if str(error).startswith(("error: machine '", f"error: {options.machine}: ")):
+            raise tools.OptionError(str(error), error.messages) from None
         if not caches.is_named_in(error):
             raise
         caches.give_up_for(error)

@@ -39,6 +39,11 @@ class CompileError(RuntimeError):
         self.messages = tuple(messages)
 
 
+class OptionError(CompileError, ValueError):
+    """An option that no step could be compiled with, which the compiler has found: as wrong as
+    one that Python finds, which is a ValueError."""
+
+
 def find(name: str) -> pathlib.Path:
     """A program in BAECHI_TOOLS where that is set, else in the installed package, in this
     checkout's build, or on the PATH."""

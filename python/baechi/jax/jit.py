@@ -207,10 +207,11 @@ def jit(
         (docs/jit.md#several-processes). None: this process has all devices.
 
     Arguments and results are any pytrees of arrays. A call with other shapes,
-    types or static values compiles again. Raises ImportFailure (an operation
-    that cannot be imported, with its source line), CompileError (no placement
-    fits, a bad option), StepError (a step that failed) and CheckError (a checked call
-    whose results are not `jax.jit`'s, with the first operation that differs).
+    types or static values compiles again. Raises TypeError and ValueError for options that
+    no step could be compiled with (a machine that is none is told by the first call),
+    ImportFailure (an operation that cannot be imported, with its source line), CompileError
+    (no placement fits, a name that nothing has), StepError (a step that failed) and CheckError
+    (a checked call whose results are not `jax.jit`'s, with the first operation that differs).
     """
     if step is None:
         same = {key: value for key, value in locals().items() if key != "step"}

@@ -77,9 +77,10 @@ def compile(
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math,
-        cuda_convolutions, splits, split, replan, transfers, fit_memory, unroll,
-        memory, spill_to, verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
-    Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
+        cuda_convolutions, splits, split, replan, transfers, fit_memory, unroll, memory,
+        spill_to, verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
+    Raises ImportFailure (all nodes that cannot be lowered), ValueError (a machine that is none, as
+    other options) and CompileError.
     """
     options = CompileOptions(
         machine=limited(machine, memory, spill_to),

@@ -56,8 +56,8 @@ class Program:
 
     library: of a step that was compiled elsewhere; then module and options, which
         are how it is compiled, may be unknown.
-    Raises CompileError (no placement fits, a bad option) and StepError (the
-    library cannot be opened, a step failed).
+    Raises CompileError (no placement fits), ValueError (a machine that is none) and
+    StepError (the library cannot be opened, a step failed).
     """
 
     def __init__(

@@ -107,9 +107,10 @@ def compile_step(
     The first call with other shapes, types or modes (`model.train()`, `eval()`, autocast)
     compiles. Raises UnsupportedOptimizer at once; the calls raise ImportFailure
     (all operations that cannot be imported, with module and source line), TypeError (an
-    argument by name), IndexError (an index or a class out of range), CompileError (no
-    placement fits, a bad option), StepError and CheckError (a checked call that is not
-    PyTorch's, with the first operation that differs; nothing has changed then).
+    argument by name), IndexError (an index or a class out of range), ValueError (a
+    machine that is none), CompileError (no placement fits), StepError and CheckError (a
+    checked call that is not PyTorch's, with the first operation that differs; nothing has
+    changed then).
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(

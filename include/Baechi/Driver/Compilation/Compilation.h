@@ -241,8 +241,10 @@ private:
   /// What is said of cuts that were compared with the whole step, which stays.
   std::string otherCuts;
   bool otherCosts = false; ///< those of such cuts were counted
-  /// The last of the compilers, where they are micro-batches; else 0.
+  /// Micro-batches that were tried as nothing else fits, and which of the
+  /// compilers they are; else 0.
   unsigned microBatches = 0;
+  size_t microCompiler = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them
   CompiledProgram compiled;
   std::optional<LoopReport> loops;   ///< where any were looked at

@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,10 +59,15 @@ struct Neediest {
   /// The largest device that computes, and what it has.
   std::string device;
   int64_t memory = 0;
+  /// What operators need that need more than that: the most of those that are
+  /// pieces of one.
+  std::map<std::string, int64_t> tooLarge;
 
   bool fits() const { return bytes <= memory; }
   /// Whether this is what \p other is, or a piece of it, as far as names tell.
   bool isOf(const Neediest &other) const;
+  /// What it is a piece of, or else its name.
+  std::string nameOfWhole() const;
 };
 
 /// That of \p formed, whose step has costs, on \p target. With a pool, or other

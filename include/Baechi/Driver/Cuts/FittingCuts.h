@@ -8,8 +8,7 @@
 #ifndef BAECHI_DRIVER_CUTS_FITTINGCUTS_H
 #define BAECHI_DRIVER_CUTS_FITTINGCUTS_H
 
-#include "Baechi/Driver/Cuts/Cuttables.h"
-#include "Baechi/Driver/Forms/ModelForms.h"
+#include "Baechi/Driver/Cuts/Outlines.h"
 #include "llvm/ADT/StringSet.h"
 #include <deque>
 #include <limits>
@@ -64,7 +63,6 @@ public:
   /// A cut that does not fit.
   struct Unfit {
     SplitChoice way;
-    std::unique_ptr<HostCompiler> compiler;
     Neediest most; ///< without its operation
   };
   /// Of those that were tried the one whose operators need least by themselves,
@@ -100,9 +98,22 @@ private:
   /// Cuts, in \p choice, the operator that needs \p neediest, too, so that less
   /// is needed; false: no rule that is tried helps. \p seen: of \p choice.
   bool addRule(SplitChoice &choice, const Neediest &neediest, Seen &seen);
+  /// Operators that more rules or more pieces leave too large, by what they
+  /// need before rules are added: the one that needs most after the last rule,
+  /// and those that rules were added for until then.
+  using Stuck = std::map<std::string, int64_t>;
+  /// Whether the model cut as \p choice says, which needs \p start, has all of
+  /// these of an earlier way, needing as much: that way's rules would be added
+  /// to it, too, and help as little.
+  bool isStuck(const SplitChoice &choice, const Neediest &start) const;
+  void addStuck(const SplitChoice &choice, const Neediest &start,
+                llvm::ArrayRef<std::string> path);
+  /// Whether some of \p rules cut what \p op was formed of.
+  bool hasRule(mlir::Operation *op, llvm::ArrayRef<std::string> rules) const;
+  /// Whether earlier ways show that \p way does not fit.
+  bool isInVain(const Way &way) const;
   /// Keeps what does not fit where it is the leanest.
-  void keep(const SplitChoice &way, std::unique_ptr<HostCompiler> compiler,
-            const Neediest &needs);
+  void keep(const SplitChoice &way, const Neediest &needs);
   /// Why the step cut by \p way is not known to have the whole one's bits, by
   /// how both are computed; empty: it is.
   std::string whyNotProven(const SplitChoice &way);
@@ -110,18 +121,28 @@ private:
   std::optional<FittingCut> shortest();
 
   const ModelForms &forms;
+  Outlines outlines;
   HostCompiler &whole;
   const SplitChoice &first;
   std::optional<Neediest> most;
   std::optional<Cuttables> cuttables;
   std::vector<Way> ways;
+  /// Of ways to which rules are added, and of others.
+  std::vector<Stuck> stuck[2];
+  /// More micro-batches need as much, with sums in order and without.
+  bool moreAreInVain[2] = {false, false};
+  /// An operator that is too large can be cut in no number of pieces in which
+  /// the step needs less.
+  bool rulesAreInVain = false;
   /// The modules that were formed and have no plan that fits.
   llvm::StringSet<> inVain;
   /// So many operators are formed before what is only of use, and not needed,
   /// is given up: a cut of a large step takes seconds to form and to plan.
   static constexpr size_t kMostOperators = 2000;
-  size_t numFormed = 0;            ///< of the ways
-  size_t operatorsFormed = 0;      ///< of all modules that were
+  size_t numFormed = 0;       ///< of the ways
+  size_t operatorsFormed = 0; ///< of all modules that were
+  /// Of all outlines: cuts of single operators, and micro-batches.
+  size_t outlinedOperators[2] = {0, 0};
   std::deque<FittingCut> waiting;  ///< the best first
   std::optional<int64_t> enoughNs; ///< they are compared
   bool isInstead = false, prefersProven = false;

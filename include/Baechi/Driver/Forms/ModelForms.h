@@ -63,9 +63,13 @@ public:
   mlir::FailureOr<Compiler> formOf(mlir::ModuleOp model,
                                    const SplitChoice &choice,
                                    IsWanted isWanted = nullptr) const;
-  /// The model, cut as \p choice says, as far as kernels' code is not looked
-  /// at, with the roofline's costs; null after an error.
-  mlir::OwningOpRef<mlir::ModuleOp> outline(const SplitChoice &choice) const;
+  /// \p model, cut as \p choice says, before kernels are formed; null after an
+  /// error.
+  mlir::OwningOpRef<mlir::ModuleOp> cut(mlir::ModuleOp model,
+                                        const SplitChoice &choice) const;
+  /// Forms kernels of what was \p cut, as far as their code is not looked at,
+  /// with the roofline's costs.
+  mlir::LogicalResult outlineKernels(mlir::ModuleOp cut) const;
   /// How its sums are added up; nullopt after an error.
   std::optional<SumOrders> sumOrders(const SplitChoice &choice) const;
 
@@ -81,6 +85,10 @@ public:
   /// What the model cut as \p choice says holds at least on the one host device
   /// that computes, soon known; nullopt: no bound is.
   std::optional<int64_t> leastBytesOnHost(const SplitChoice &choice) const;
+  /// The same on \p machine, as far as was asked for, and what is wrong is
+  /// said.
+  mlir::LogicalResult fitsFitted(HostCompiler &compiler,
+                                 const placement::Machine &machine) const;
   /// The step that \p compiler's kernels take as far as the roofline tells,
   /// with what memory asks for, without a search: whether it fits at all.
   mlir::FailureOr<int64_t> predictFitting(HostCompiler &compiler) const {

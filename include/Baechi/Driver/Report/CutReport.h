@@ -42,9 +42,11 @@ struct CutReport {
   CutRequest request;
   Bits bits = Bits::Compared;
   std::string unproven; ///< why they are compared
-  /// The whole step fits, too; what both are predicted to take.
+  /// The step fits otherwise, too: whole, or in pieces that were asked for.
+  /// What both are predicted to take.
   struct Instead {
-    int64_t wholeNs = 0, piecesNs = 0;
+    int64_t otherwiseNs = 0, piecesNs = 0;
+    bool isWhole = true;
   };
   std::optional<Instead> instead;
 
