@@ -80,12 +80,12 @@ llvm::Error Compilation::unrollLoops() {
   // Replicas that a program is written for compute at once already.
   if (!report.choice.always && (*findFuncStep(*unrolled))->hasAttr(kReplicas))
     return llvm::Error::success();
+  // Unasked, what no step could have otherwise is nothing to tell.
+  if (!report.choice.always)
+    std::erase_if(report.loops.whole, [](const UnrolledLoops::Whole &each) {
+      return !each.isForTurns;
+    });
   if (report.loops.unrolled.empty()) {
-    // Unasked, what no step could have otherwise is nothing to tell.
-    if (!report.choice.always)
-      std::erase_if(report.loops.whole, [](const UnrolledLoops::Whole &each) {
-        return !each.isForTurns;
-      });
     if (!report.loops.whole.empty())
       loops = std::move(report);
     return llvm::Error::success();
