@@ -136,6 +136,8 @@ llvm::Error Compilation::readModel() {
       return diagnosed();
     compilers.push_back(std::move(*created));
   }
+  if (failed(addWholeLoops(choices.front())))
+    return diagnosed();
   firstChoice = choices.front();
   hostCompiler = compilers.front().get();
   tellPhases();
@@ -245,6 +247,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     if (failed(added))
       return diagnosed();
   }
+  settleLoops(best, candidates);
   reportExchange(best, candidates);
   if (microBatches && best == microCompiler)
     listener.note(

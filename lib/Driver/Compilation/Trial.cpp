@@ -101,7 +101,7 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
       ++fitting;
       cut += !compiler->splits().classes.empty();
     }
-  if (fitting < 2 || cut == 0 || !mayTry())
+  if (fitting < 2 || (cut == 0 && !withWholeLoops) || !mayTry())
     return false;
   auto note = [&](const llvm::Twine &why) {
     listener.note("steps in pieces were not compared by running them, "

@@ -10,9 +10,10 @@
 /// A loop is one operator of one device. Where several devices could share its
 /// turns, or a limit of memory its tensors, the step with its loops written out
 /// is planned beside the step as it is, by the roofline and the placer alone,
-/// and all that follows is about the one that is predicted to be faster. Where
-/// bits must be the same on any machine, and where a person names what is cut,
-/// nothing is predicted: the step alone decides.
+/// and all that follows is about the one that is predicted to be faster; where
+/// other programs are compared by what was measured, so is the step as it is.
+/// Where bits must be the same on any machine, and where a person names what is
+/// cut, nothing is predicted: the step alone decides.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -79,12 +80,12 @@ llvm::Error Compilation::unrollLoops() {
   // Replicas that a program is written for compute at once already.
   if (!report.choice.always && (*findFuncStep(*unrolled))->hasAttr(kReplicas))
     return llvm::Error::success();
+  // Unasked, what no step could have otherwise is nothing to tell.
+  if (!report.choice.always)
+    std::erase_if(report.loops.whole, [](const UnrolledLoops::Whole &each) {
+      return !each.isForTurns;
+    });
   if (report.loops.unrolled.empty()) {
-    // Unasked, what no step could have otherwise is nothing to tell.
-    if (!report.choice.always)
-      std::erase_if(report.loops.whole, [](const UnrolledLoops::Whole &each) {
-        return !each.isForTurns;
-      });
     if (!report.loops.whole.empty())
       loops = std::move(report);
     return llvm::Error::success();
@@ -102,8 +103,54 @@ llvm::Error Compilation::unrollLoops() {
         (!report.wholeNs ||
          double(*report.unrolledNs) * (1 + kSurely) < double(*report.wholeNs));
   }
-  if (report.isKept)
-    (void)forms.setModel(std::move(unrolled));
+  if (report.isKept) {
+    OwningOpRef<ModuleOp> whole = forms.setModel(std::move(unrolled));
+    if (asked.splits == "any" && report.wholeNs)
+      wholeLoops = std::move(whole);
+  }
   loops = std::move(report);
   return llvm::Error::success();
+}
+
+LogicalResult Compilation::addWholeLoops(const SplitChoice &choice) {
+  if (!wholeLoops)
+    return success();
+  FailureOr<std::unique_ptr<HostCompiler>> formed =
+      forms.formOf(*wholeLoops, choice);
+  if (failed(formed))
+    return failure();
+  withWholeLoops = compilers.size();
+  compilers.push_back(std::move(*formed));
+  return success();
+}
+
+void Compilation::settleLoops(size_t &best,
+                              std::vector<Candidate> &candidates) {
+  if (!withWholeLoops)
+    return;
+  size_t at = *std::exchange(withWholeLoops, std::nullopt);
+  loops->isKept = best != at;
+  loops->wholeNs = candidates[at].predictedNs;
+  loops->triedWholeNs = candidates[at].triedNs;
+  auto nsOf = [](const Candidate &each) {
+    return each.triedNs ? each.triedNs : each.predictedNs;
+  };
+  const Candidate *other = nullptr;
+  for (auto [number, each] : llvm::enumerate(candidates))
+    if (number != at && each.predictedNs &&
+        (!other || *nsOf(each) < *nsOf(*other)))
+      other = &each;
+  loops->unrolledNs = other ? other->predictedNs : std::nullopt;
+  loops->triedUnrolledNs = other ? other->triedNs : std::nullopt;
+  use(*compilers[best]);
+  if (best == at) {
+    std::swap(compilers.front(), compilers[at]);
+    std::swap(candidates.front(), candidates[at]);
+    best = 0;
+  }
+  compilers.erase(compilers.begin() + at);
+  candidates.erase(candidates.begin() + at);
+  best -= best > at;
+  for (KeptCheckpoints &each : withCheckpoints)
+    each.compiler -= each.compiler > at;
 }

@@ -29,7 +29,12 @@ static std::string whyText(const LoopReport &report) {
     return "as unroll=always asks for";
   if (report.choice.byStepAlone)
     return "by what they are of the step, on any machine";
-  return timeText(report.unrolledNs) + ", whole " + timeText(report.wholeNs);
+  std::string text =
+      timeText(report.unrolledNs) + ", whole " + timeText(report.wholeNs);
+  if (report.triedUnrolledNs && report.triedWholeNs)
+    text += "; a few steps took " + millisecondsText(*report.triedUnrolledNs) +
+            " and " + millisecondsText(*report.triedWholeNs);
+  return text;
 }
 
 std::vector<std::string> LoopReport::lines() const {
@@ -73,6 +78,8 @@ json::Object LoopReport::toJson() const {
                       {"whole", std::move(whole)},
                       {"unrolled_ns", orNull(unrolledNs)},
                       {"whole_ns", orNull(wholeNs)},
+                      {"tried_unrolled_ns", orNull(triedUnrolledNs)},
+                      {"tried_whole_ns", orNull(triedWholeNs)},
                       {"limit", choice.limit},
                       {"least_share", choice.leastShare},
                       {"least_ns", choice.leastNs},

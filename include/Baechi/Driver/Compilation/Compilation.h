@@ -114,6 +114,12 @@ private:
   /// Writes the model's loops out where that is asked for, or predicted to be
   /// faster.
   llvm::Error unrollLoops();
+  /// Where others are compared by their measured costs, or by running them, so
+  /// is the model with its loops whole, cut as \p choice says.
+  mlir::LogicalResult addWholeLoops(const SplitChoice &choice);
+  /// Whether the \p best has them written out. The model with whole loops is
+  /// the whole step that all that follows is about, or goes.
+  void settleLoops(size_t &best, std::vector<Candidate> &candidates);
   /// Computes once what the model computes again, until that does not fit.
   llvm::Error undoCheckpoints();
   /// A program of one replica becomes that of all; how many they are is what
@@ -247,7 +253,11 @@ private:
   size_t microCompiler = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them
   CompiledProgram compiled;
-  std::optional<LoopReport> loops;   ///< where any were looked at
+  std::optional<LoopReport> loops; ///< where any were looked at
+  /// The model with its loops whole, where it is compared with forms' model,
+  /// and the compiler that has it.
+  mlir::OwningOpRef<mlir::ModuleOp> wholeLoops;
+  std::optional<size_t> withWholeLoops;
   std::optional<PieceReport> pieces; ///< where cutting was asked for
   std::optional<StepRoofline> roofline;
   /// A compiler and a kind each.

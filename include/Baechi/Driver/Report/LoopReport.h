@@ -23,6 +23,8 @@ struct LoopReport {
   bool isKept = false;
   /// Where predictions decide; nothing: it does not fit.
   std::optional<int64_t> unrolledNs, wholeNs;
+  /// Where both ran.
+  std::optional<int64_t> triedUnrolledNs, triedWholeNs;
 
   std::vector<std::string> lines() const;
   llvm::json::Object toJson() const;
