@@ -31,16 +31,21 @@ using namespace baechi;
 /// The roofline may be wrong by this part of what it predicts.
 static constexpr double kSurely = 0.05;
 
+/// The shortest that one of \p choices brings; nothing where none fits.
 static std::optional<int64_t> predict(const ModelForms &forms, ModuleOp model,
-                                      const SplitChoice &choice) {
-  FailureOr<int64_t> ns = failure();
-  (void)forms.quietly([&] {
-    FailureOr<ModelForms::Compiler> formed = forms.formOf(model, choice);
-    if (succeeded(formed))
-      ns = forms.predictFitting(**formed);
-    return LogicalResult(ns);
-  });
-  return succeeded(ns) ? std::optional(*ns) : std::nullopt;
+                                      ArrayRef<SplitChoice> choices) {
+  std::optional<int64_t> least;
+  for (const SplitChoice &choice : choices)
+    (void)forms.quietly([&] {
+      FailureOr<ModelForms::Compiler> formed = forms.formOf(model, choice);
+      FailureOr<int64_t> ns = failure();
+      if (succeeded(formed))
+        ns = forms.predictFitting(**formed);
+      if (succeeded(ns))
+        least = std::min(least.value_or(*ns), *ns);
+      return LogicalResult(ns);
+    });
+  return least;
 }
 
 /// Whether a step on one device could be short of memory.
@@ -96,8 +101,12 @@ llvm::Error Compilation::unrollLoops() {
     llvm::Expected<SplitChoice> splits = splitChoiceOf(asked, devices);
     if (!splits)
       return splits.takeError();
-    report.wholeNs = predict(forms, forms.model(), *splits);
-    report.unrolledNs = predict(forms, *unrolled, *splits);
+    SmallVector<SplitChoice> choices = {*splits};
+    // Pieces are compared with none.
+    if (asked.splits == "any")
+      choices.emplace_back();
+    report.wholeNs = predict(forms, forms.model(), choices);
+    report.unrolledNs = predict(forms, *unrolled, choices);
     report.isKept =
         report.unrolledNs &&
         (!report.wholeNs ||
