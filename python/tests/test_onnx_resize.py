@@ -98,6 +98,100 @@ def test_halves_and_bytes():
     compare(made, x=random(1, 2, 5, 7).astype(np.float16), tolerance=1e-3)
 
 
+def nearest(x, scales, rounding, shift=0.0):
+    """One dimension after another that changes, in single precision, as onnxruntime does."""
+    for axis, scale in enumerate(np.float32(scales)):
+        if scale == 1:
+            continue
+        places = np.arange(int(x.shape[axis] * scale), dtype=np.float32)
+        found = rounding[axis]((places + np.float32(shift)) / scale)
+        x = x.take(np.clip(found, 0, x.shape[axis] - 1).astype(np.int64), axis)
+    return x
+
+
+ROUNDINGS = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
+    "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
+}
+
+
+@needs_tools
+@pytest.mark.parametrize("scales", [[2, 0.5], [1.5, 0.7], [1.3, 1.7]])
+def test_nearest_elements_of_half_pixels(scales):
+    """Which opset 11 alone has: without half a pixel less."""
+    mode = 'mode = "nearest", coordinate_transformation_mode = "tf_half_pixel_for_nn"'
+    lines = [f'y{i} = Resize<{mode}, nearest_mode = "{rounding}"> (x, roi, factors)'
+             for i, rounding in enumerate(ROUNDINGS)]  # fmt: skip
+    results = ", ".join(f"float[A, B, H, W] y{i}" for i in range(len(lines)))
+    text = f"net (float[1, 2, 5, 7] x) => ({results}) {{ {' '.join(lines)} }}"
+    factors = np.float32([1, 1, *scales])
+    made = model(11, text, roi=np.zeros(0, np.float32), factors=factors)
+    x = random(1, 2, 5, 7)
+    expected = [nearest(x, factors, [each] * 4, shift=0.5) for each in ROUNDINGS.values()]
+    compare(made, expected=expected, x=x)
+
+
+@needs_tools
+def test_lines_of_half_pixels():
+    """By the same places, which onnxruntime gives these for."""
+    mode = 'coordinate_transformation_mode = "tf_half_pixel_for_nn"'
+    text = (
+        "net (float[4] x) => (float[N] y, float[M] z) {"
+        f' y = Resize<mode = "linear", {mode}> (x, roi, up)'
+        f' z = Resize<mode = "cubic", {mode}> (x, roi, down) }}'
+    )
+    scales = {"up": np.float32([2]), "down": np.float32([0.5])}
+    made = model(11, text, roi=np.zeros(0, np.float32), **scales)
+    expected = [
+        np.float32([0.25, 0.75, 1.5, 2.5, 3.25, 3.75, 4, 4]),
+        np.float32([1, 4]),
+    ]
+    compare(made, expected=expected, x=np.float32([0, 1, 3, 4]))
+
+
+@needs_tools
+def test_the_first_resize():
+    """Of opset 10: the element to the left, to the right where the result is smaller (ONNX's
+    example of that time gives 1 and 3)."""
+    text = "net (float[1, 1, 2, 4] x) => (float[A, B, H, W] y) { y = Resize(x, factors) }"
+    x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
+    made = model(10, text, factors=np.float32([1, 1, 0.6, 0.6]))
+    compare(made, expected=[np.float32([[[[1, 3]]]])], x=x)
+    x = random(1, 1, 6, 11)
+    text = text.replace("2, 4", "6, 11")
+    for scales in ([1.3, 0.7], [0.9, 0.35], [2, 2.5]):
+        factors = np.float32([1, 1, *scales])
+        rounding = [np.ceil if scale < 1 else np.floor for scale in factors]
+        made = model(10, text, factors=factors)
+        compare(made, expected=[nearest(x, factors, rounding)], x=x)
+
+
+OLDER = {
+    "smaller": (
+        9,
+        "Upsample(x, factors)",
+        "an Upsample by 0.6, which is below 1: use Resize of opset 10",
+    ),
+    "mode": (
+        11,
+        'Resize<coordinate_transformation_mode = "else"> (x, roi, factors)',
+        "coordinate_transformation_mode 'else' is not known: take 'half_pixel'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OLDER)
+def test_what_is_refused_of_older_opsets(case):
+    opset, node, message = OLDER[case]
+    text = f"net (float[1, 1, 2, 4] x) => (float[A, B, H, W] y) {{ y = {node} }}"
+    factors = np.float32([1, 1, 1, 0.6])
+    with pytest.raises(UnsupportedOperations) as caught:
+        baechi.onnx.import_model(model(opset, text, roi=np.zeros(0, np.float32), factors=factors))
+    assert message in str(caught.value)
+
+
 ALIGNED = 'coordinate_transformation_mode = "align_corners"'
 REFUSED = {
     "bytes": (

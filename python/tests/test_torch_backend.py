@@ -238,3 +238,74 @@ def test_gradients_of_a_sum_over_a_mask():
         loss.backward()
         found.append([loss.detach(), layer.weight.grad])
     torch.testing.assert_close(*reversed(found))
+
+
+def put_more(x, y):
+    """PyTorch selects; a program gets what it has selected."""
+    z = x * 1
+    z[x > 0] += 1
+    return z
+
+
+def put_selected(x, y):
+    z, mask = x * 1, x > 0
+    z[mask] = (x * y)[mask]
+    return z
+
+
+def put_nothing(x, y):
+    z = x * 1
+    z[x > 100] *= 2
+    return z + y
+
+
+def put_one(x, y):
+    z = x * 1
+    z[:, y[0] > 0] = y.sum()
+    z[1, y[1] > 0] = 7
+    return z
+
+
+def put_rows(x, y):
+    z = x * 1
+    z[torch.tensor([True, False, True]), 1:3] = y[:2, :2]
+    z[..., None, torch.tensor([True, False, True, True])] = y[:, None, 1:]
+    return z
+
+
+def put_and_add(x, y):
+    z = x.index_put([x > 0], y.mean(), accumulate=True)
+    return z.index_put_([torch.tensor([False, True, True])], y[1:])
+
+
+@pytest.mark.parametrize(
+    "function", [put_more, put_selected, put_nothing, put_one, put_rows, put_and_add]
+)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_what_is_put_at_the_places_of_a_mask(function, gradients):
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="baechi", options={**OPTIONS, "machine": "host:1"})
+    found = []
+    given = torch.randn(3, 4), torch.randn(3, 4)
+    for each in (function, compiled):
+        x, y = (value.clone().requires_grad_(gradients) for value in given)
+        result = each(x, y)
+        if gradients:
+            (result * torch.linspace(0.5, 1.5, 12).reshape(3, 4)).sum().backward()
+        found.append([result.detach(), x.grad, y.grad])
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_values_for_other_than_the_places_of_a_mask():
+    def put(x, mask, values):
+        y = x * 1
+        y[mask] = values
+        return y
+
+    torch._dynamo.reset()
+    compiled = torch.compile(put, backend="baechi", options={**OPTIONS, "machine": "host:1"})
+    mask, values = torch.tensor([True, False, True]), torch.ones(2)
+    assert compiled(torch.zeros(3), mask, values).tolist() == [1, 0, 1]
+    with pytest.raises(RuntimeError, match=r"places as there are values for them \(2\): give one"):
+        compiled(torch.zeros(3), ~mask, values)

@@ -17,6 +17,14 @@ import onnx
 from baechi.importer.onnx.builder import Builder, attributes, given
 
 _COORDINATES = "coordinate_transformation_mode"
+# Where elements lie; the last is opset 11's alone.
+_MODES = (
+    b"half_pixel", b"align_corners", b"asymmetric", b"pytorch_half_pixel",
+    b"half_pixel_symmetric", b"tf_crop_and_resize", b"tf_half_pixel_for_nn",
+)  # fmt: skip
+# Roundings of before opset 11: the nearest of two elements is the left one, the right one where
+# the result is smaller, which it may not be of an Upsample.
+FIRST_ROUNDINGS = {"Resize": "first", "Upsample": "first, larger"}
 # Each is a few nodes a dimension.
 _MOST_ELEMENTS = 256
 
@@ -40,7 +48,11 @@ def _resize(node: onnx.NodeProto, build: Builder) -> None:
         return build.keep()
     if given(node, 1) and roi is None and _crops(options):
         build.refuse("its roi is no constant: give it as an initializer")
+    if (coordinates := options.get(_COORDINATES, b"half_pixel")) not in _MODES:
+        build.refuse(f"{_COORDINATES} '{coordinates.decode()}' is not known: take 'half_pixel'")
     lines = _lines(options, shape, factors, sizes, roi)
+    if options.get("nearest_mode", b"").decode() in FIRST_ROUNDINGS.values():
+        _settle_first(node, options, lines, build)
     for line in lines.values():
         _check(options, line, build)
     if _plain(options, mode, len(shape), lines):
@@ -72,6 +84,20 @@ def _resize(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Identity", x, output=node.output[0])
 
 
+def _settle_first(
+    node: onnx.NodeProto, options: dict[str, Any], lines: dict[int, _Line], build: Builder
+) -> None:
+    """An older node: its rounding is a newer one wherever it is the same in all dimensions."""
+    shrinks = any(line.scale < 1 for line in lines.values())
+    if shrinks and options["nearest_mode"].decode() == FIRST_ROUNDINGS["Upsample"]:
+        least = min(line.scale for line in lines.values())
+        build.refuse(f"an Upsample by {least:.4g}, which is below 1: use Resize of opset 10")
+    if not shrinks:
+        options["nearest_mode"] = b"floor"
+        (kept,) = (each for each in node.attribute if each.name == "nearest_mode")
+        kept.s = b"floor"
+
+
 def _check(options: dict[str, Any], line: _Line, build: Builder) -> None:
     if line.result < 1:
         build.refuse("its result is empty, and a tensor without elements is not supported")
@@ -92,6 +118,8 @@ def _plain(options: dict[str, Any], mode: str, rank: int, changed: Collection[in
     coordinates = options.get(_COORDINATES, b"half_pixel")
     return not (
         _crops(options)
+        or coordinates == b"tf_half_pixel_for_nn"
+        or mode == "nearest" and _is_first(options)
         or rank != 4
         or not set(changed) <= {2, 3}
         or mode == "nearest" and coordinates not in (b"half_pixel", b"asymmetric")
@@ -138,17 +166,28 @@ def _places(options: dict[str, Any], line: _Line) -> np.ndarray:
     if mode == b"align_corners":
         return np.zeros_like(y) if whole == 1 else y * last / (whole - 1)
     if mode == b"asymmetric":
-        return y / line.scale
+        return _single(y, line.scale) if _is_first(options) else y / line.scale
     if mode == b"tf_crop_and_resize":
         part = line.end - line.start
         inner = np.full_like(y, part * last / 2) if whole == 1 else y * part * last / (whole - 1)
         return inner + line.start * last
     if mode == b"pytorch_half_pixel" and whole == 1:
         return np.full_like(y, -0.5)
+    if mode == b"tf_half_pixel_for_nn":
+        return _single(y + 0.5, line.scale)
     middle = (y + 0.5) / line.scale - 0.5
     if mode == b"half_pixel_symmetric":
         middle += line.size / 2 * (1 - line.result / whole)
     return middle
+
+
+def _single(y: np.ndarray, scale: float) -> np.ndarray:
+    """By runtimes in single precision, in which 3.5 / 0.7 is 5: of what ONNX's reference lacks."""
+    return (y.astype(np.float32) / np.float32(scale)).astype(np.float64)
+
+
+def _is_first(options: dict[str, Any]) -> bool:
+    return options.get("nearest_mode", b"").decode() == FIRST_ROUNDINGS["Resize"]
 
 
 def _weights(
@@ -161,6 +200,8 @@ def _weights(
     first = below - (places == below)
     if mode == "nearest":
         rounding = options.get("nearest_mode", b"round_prefer_floor")
+        if _is_first(options):
+            rounding = b"ceil" if line.scale < 1 else b"floor"
         right = {
             b"round_prefer_floor": ratio > 0.5,
             b"round_prefer_ceil": ratio >= 0.5,

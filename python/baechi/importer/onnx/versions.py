@@ -12,6 +12,7 @@ from onnx import helper, inliner, shape_inference, version_converter
 
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.onnx.graph import every_node
+from baechi.importer.onnx.resize import FIRST_ROUNDINGS
 
 # From this opset on the operators are those that the importer knows.
 _OPSET = 13
@@ -37,7 +38,7 @@ def modernise(model: onnx.ModelProto, file: str) -> onnx.ModelProto:
     del graph.node[:]
     for node in nodes:
         graph.node.extend(_flattened(node) if node.op_type == "Hardmax" else [node])
-    resized = {node.output[0] for node in nodes if node.op_type in ("Resize", "Upsample")}
+    resized = {n.output[0]: n.op_type for n in nodes if n.op_type in FIRST_ROUNDINGS}
     try:
         newer = version_converter.convert_version(model, _OPSET)
     except Exception as error:  # the converter raises many kinds
@@ -48,7 +49,8 @@ def modernise(model: onnx.ModelProto, file: str) -> onnx.ModelProto:
         ) from error
     for node in newer.graph.node:
         if version < 11 and node.output[0] in resized:
-            modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+            rounding = FIRST_ROUNDINGS[resized[node.output[0]]]
+            modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": rounding}
             node.attribute.extend(helper.make_attribute(*mode) for mode in modes.items())
     return newer
 

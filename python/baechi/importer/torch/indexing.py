@@ -1,10 +1,10 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`x[i]` where `i` is a tensor of one number.
+"""`x[i]` where `i` is a tensor of one number, and what is put at the places of a mask.
 
-PyTorch takes it for the number that it holds, which no trace knows. Here it is a look-up of
-one element along its dimension.
+PyTorch takes such a number for the one that it holds, which no trace knows. Here it is a look-up
+of one element along its dimension.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+
+from baechi.importer.torch import masks
 
 aten = torch.ops.aten
 
@@ -30,7 +32,7 @@ def setitem(x, index, value):
     """Where the other indices are slices and Python's numbers."""
     parts = _parts(x, index)
     if parts is None:
-        return NotImplemented
+        return masks.setitem(x, index, value)
     rest, dims, numbers = parts
     if any(isinstance(each, torch.Tensor | list | tuple | bool) for each in rest):
         return NotImplemented
@@ -76,4 +78,11 @@ def _dimensions(index: Any) -> int:
     return index.dim() if is_mask else 1
 
 
-TABLE = {torch.Tensor.__getitem__: getitem, torch.Tensor.__setitem__: setitem}
+TABLE = {
+    torch.Tensor.__getitem__: getitem,
+    torch.Tensor.__setitem__: setitem,
+    torch.Tensor.index_put: masks.index_put,
+    torch.index_put: masks.index_put,
+    torch.Tensor.index_put_: masks.index_put_,
+    torch.index_put_: masks.index_put_,
+}
