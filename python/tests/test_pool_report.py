@@ -96,3 +96,11 @@ def test_the_curve_is_of_the_arena(run):
     assert max(data["memory"][0][1]) > 0.9 * LIMIT
     assert data["devices"][0]["peak_bytes"] == max(data["memory"][0][1])
     assert max(data["memory"][1][1]) > 0
+
+
+def test_the_line_of_the_pool_has_the_predicted_step(run):
+    text, report, _ = run
+    assert report["memory_fit"]["step_ns"] == report["predicted_step_ns"]
+    # As the line of the step has it.
+    told = re.search(r"the step is predicted to take ([0-9.]+ \w+)", text)[1]
+    assert f"step       predicted {told}," in text

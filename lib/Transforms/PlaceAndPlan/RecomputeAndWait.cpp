@@ -58,5 +58,7 @@ void StepFitting::recomputeAndWait(int32_t pool, ModuleOp original,
       continue;
     stepNs = planner.predictedNs();
     found.memoryFit = fitter->describe(*proposal);
+    if (planner.anyWillDo())
+      break;
   }
 }

@@ -29,12 +29,13 @@ LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
   std::optional<int64_t> stepNs;
   if (succeeded(recompute(untouched, said)))
     stepNs = planner.predictedNs();
+  auto isEnough = [&] { return stepNs && planner.anyWillDo(); };
   // A later pool is a slower one.
   for (int32_t pool : placement::poolsOf(planner.machine))
-    if (!isSpilled())
+    if (!isSpilled() && !isEnough())
       waitInPool(pool, *original, stepNs, said);
   for (int32_t pool : placement::poolsOf(planner.machine))
-    if (!isSpilled() || !found.memoryFit)
+    if ((!isSpilled() || !found.memoryFit) && !isEnough())
       recomputeAndWait(pool, *original, stepNs, said);
   if (!stepNs)
     return failure();
@@ -62,7 +63,8 @@ void StepFitting::waitInPool(int32_t pool, ModuleOp original,
   UnfitPlans unfit;
   if (succeeded(spill(*fitter, stepNs, unfit, said)))
     stepNs = planner.predictedNs();
-  if (placement::numComputing(planner.machine) > 1)
+  if (placement::numComputing(planner.machine) > 1 &&
+      !(stepNs && planner.anyWillDo()))
     spread(*fitter, stepNs, said);
   if (!stepNs && planner.explains())
     refuseWithPool(*fitter, unfit, said);
@@ -88,6 +90,7 @@ LogicalResult StepFitting::spill(const SpillFitter &fitter,
   std::vector<Diagnostic> bestSaid;
   for (auto [number, proposal] : llvm::enumerate(proposals)) {
     if (!planner.goesOn(StepPlanner::kPlanning, number, proposals.size()) ||
+        (best && planner.anyWillDo()) ||
         (otherwiseNs &&
          double(proposal.makespanNs) >= kMostSaved * double(*otherwiseNs)))
       break;
@@ -235,6 +238,11 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
     said = std::move(ignored);
     return success();
   };
+  // What holds least has a plan before others have one.
+  if (isAlone && planner.anyWillDo())
+    llvm::stable_sort(proposals, [](auto &a, auto &b) {
+      return a.order.peakBytes < b.order.peakBytes;
+    });
   if (isAlone) {
     if (auto *fits = planInItsOrder(*fitter, proposals, ignored, leanest))
       return use(*fits);

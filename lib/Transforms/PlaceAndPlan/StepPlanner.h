@@ -106,6 +106,7 @@ public:
   bool isStopped() const { return watch.stopped && watch.stopped(); }
   /// Whether someone reads why there is no plan.
   bool explains() const { return watch.explains; }
+  bool anyWillDo() const { return watch.anyWillDo; }
   /// Rewrites are placed and planned until one fits.
   static constexpr llvm::StringLiteral kPlanning = "planning what fits";
   /// \p done of \p total parts of \p what, a literal, are done. False: stop.
