@@ -316,30 +316,6 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
       "exact-forced:N, with N between 2 and 64");
 }
 
-llvm::Expected<std::optional<UnrollChoice>>
-baechi::unrollChoiceOf(const CompileOptions &options) {
-  if (options.unroll == "never")
-    return std::nullopt;
-  UnrollChoice choice;
-  if (options.unroll == "always") {
-    choice.always = true;
-    choice.leastShare = choice.leastNs = 0;
-    return choice;
-  }
-  if (options.unroll != "auto")
-    return llvm::createStringError("unknown unroll '" + options.unroll +
-                                   "'; known: auto, always, never");
-  llvm::Expected<SplitChoice> splits = splitChoiceOf(options, /*devices=*/1);
-  if (!splits)
-    return splits.takeError();
-  // What a person asks for, small loops have, too.
-  bool isAsked = splits->always || !splits->asked.empty();
-  choice.byStepAlone = isAsked || splits->exact;
-  if (isAsked)
-    choice.leastNs = 0;
-  return choice;
-}
-
 llvm::Expected<ExchangeChoice>
 baechi::exchangeChoiceOf(const CompileOptions &options) {
   ExchangeChoice choice;

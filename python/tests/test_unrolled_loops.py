@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Loops that are written out turn by turn, compared with `jax.jit`."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -261,14 +263,67 @@ def test_a_limit_of_memory_that_whole_loops_exceed():
         baechi.jit(step, unroll="never", **options)(*arguments)
     compiled = baechi.jit(step, **options)
     assert_close(compiled(*arguments), jax.jit(step)(*arguments))
-    assert "whole without a plan that fits" in told(compiled)[0]
+    assert "whole without a plan" in told(compiled)[0]
 
 
-def test_pins_that_name_a_loop_keep_it_whole():
+@pytest.mark.parametrize("splits", ["none", "exact", "canonical:2"])
+def test_pins_that_name_a_loop_keep_it_whole(splits):
     step, arguments, _, _ = CASES["adam"]
-    compiled = baechi.jit(step, machine="host:2", pin={"while": "host1"}, **QUICK)
+    compiled = baechi.jit(step, machine="host:2", pin={"while": "host1"}, splits=splits, **QUICK)
     assert_close(compiled(*arguments), jax.jit(step)(*arguments))
     assert compiled.placement["while"] == "host1"
+
+
+def test_cuts_that_name_a_loop_keep_it_whole():
+    step, arguments, _, _ = CASES["adam"]
+    compiled = baechi.jit(step, machine="host:2", split={"while": "whole"}, **QUICK)
+    assert_close(compiled(*arguments), jax.jit(step)(*arguments))
+    assert "while" in compiled.placement
+
+
+@pytest.mark.parametrize("unroll", ["always", "never"])
+def test_a_placement_s_names_are_kept(unroll, tmp_path):
+    step, arguments, _, _ = CASES["adam"]
+    first = baechi.jit(step, machine="host:2", unroll=unroll, **QUICK)
+    first(*arguments)
+    (tmp_path / "placement.json").write_text(first._called().placement_file())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = baechi.jit(step, machine="host:2", placement=tmp_path / "placement.json", **QUICK)
+        assert_close(again(*arguments), jax.jit(step)(*arguments))
+    assert again.placement == first.placement
+
+
+def test_a_loop_within_that_counts_to_the_outer_one_s_number():
+    """How many operators it becomes is not known before."""
+    step = lambda x, w: lax.fori_loop(  # noqa: E731
+        0, 4, lambda i, h: lax.fori_loop(0, i * 200, lambda j, g: jnp.tanh(g @ w), h), x
+    )
+    compiled = baechi.jit(step, machine="host:2", unroll="always", **QUICK)
+    assert_close(compiled(X[0], W), jax.jit(step)(X[0], W))
+    assert len(compiled.placement) < 30
+
+
+def test_many_turns_that_write_a_stack_stay_whole():
+    step = lambda x, w: lax.scan(lambda h, _: (jnp.tanh(h @ w), h), x, None, 129)[1]  # noqa: E731
+    compiled = baechi.jit(step, machine="host:2", unroll="always", **QUICK)
+    assert_close(compiled(X[0], W), jax.jit(step)(X[0], W))
+    assert "whole: more than 128 turns write into one tensor" in told(compiled)[0]
+
+
+def test_short_operators_are_written_out_where_memory_is_short():
+    w = np.eye(64, dtype=np.float32)
+
+    def step(w, x):
+        def loss(w):
+            return lax.scan(lambda h, _: (jnp.tanh(h @ w), h), x, None, 10)[1].sum()
+
+        return jax.value_and_grad(loss)(w)
+
+    x = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    compiled = baechi.jit(step, machine="host:1@706KiB", **QUICK)
+    assert_close(compiled(w, x), jax.jit(step)(w, x))
+    assert "2 loops written out" in told(compiled)[0]
 
 
 def test_loops_that_stay_whole_say_why():

@@ -41,7 +41,7 @@
 // FLOOR: error: the step does not fit 'host0', which has 512 B, with 'pool0' beside it: 'exp#2' by itself needs 768 B of operands, results and scratch; cut into pieces (--split) it would need less
 // FLOOR: note: without 'pool0': no placement can fit the memories: operator 3 'exp#2' needs 768 bytes at once
 // POOL: error: the step does not fit 'host0', which has 1000 B, with 'pool0' beside it: 'pool0' has 64 B, what would wait there is
-// LOOP: error: the step does not fit 'host0', which has 512 B, with 'pool0' beside it: 'turn' by itself needs 2.50 KiB of operands, results and scratch; it has a loop, as a sort has, or a branch, and runs as one kernel with all that this reads and leaves, so that nothing of it can wait: a loop of the program needs less written out (in JAX unroll=True), a sort with fewer elements, all else cut into pieces (--split)
+// LOOP: error: the step does not fit 'host0', which has 512 B, with 'pool0' beside it: 'turn' by itself needs 2.50 KiB of operands, results and scratch; it has a loop, as a sort has, or a branch, and runs as one kernel with all that this reads and leaves, so that nothing of it can wait: a loop of the program needs less written out (--unroll=always), a sort with fewer elements, all else cut into pieces (--split)
 // ROWS: 'rows' by itself needs 1.07 KiB of operands, results and scratch; cut into pieces (--split) it would need less
 // COMPUTES: error: operator 1 'exp' is pinned to 'pool0' but has no time for its kind 'pool'
 

@@ -195,6 +195,8 @@ struct UnrollChoice {
   bool byStepAlone = false;
   /// Options of the pass.
   int64_t limit = 4096, leastShare = 5, leastNs = 1000;
+  /// Patterns of names: what a person pins or cuts by its name stays whole.
+  std::vector<std::string> keep;
 };
 
 /// Reads the option `unroll`; nothing: none are.

@@ -22,7 +22,9 @@
 #include "Baechi/Driver/Compilation/Compilation.h"
 #include "Baechi/Driver/Input/Errors.h"
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -46,6 +48,17 @@ static std::optional<int64_t> predict(const ModelForms &forms, ModuleOp model,
       return LogicalResult(ns);
     });
   return least;
+}
+
+/// Whether a placement file is of a step whose loops were written out.
+static bool namesTurns(const std::string &file) {
+  std::vector<placement::NamedDevice> placed;
+  // What is wrong with it is told where it is taken.
+  return !file.empty() &&
+         placement::readPlacementByName(file, placed).empty() &&
+         llvm::any_of(placed, [](const placement::NamedDevice &each) {
+           return StringRef(each.name).contains(".turn");
+         });
 }
 
 /// Whether a step on one device could be short of memory.
@@ -73,11 +86,25 @@ llvm::Error Compilation::unrollLoops() {
     return llvm::Error::success();
   LoopReport report;
   report.choice = **asksFor;
-  bool isSaid = report.choice.always || report.choice.byStepAlone;
-  size_t devices = placement::numComputing(target);
-  if (!isSaid && devices < 2 && !mayBeTight(forms.model(), target))
+  // Who places by names means those of the step as it was placed.
+  bool isPlaced = !asked.placement.empty() || !asked.expert.empty();
+  if (!report.choice.always && isPlaced && !namesTurns(asked.placement))
     return llvm::Error::success();
+  bool isSaid = report.choice.always || report.choice.byStepAlone || isPlaced;
+  size_t devices = placement::numComputing(target);
   OwningOpRef<ModuleOp> unrolled = forms.model().clone();
+  PassManager inlining(unrolled->getContext());
+  inlining.addPass(createInlineStep());
+  if (failed(inlining.run(*unrolled)))
+    return diagnosed();
+  if (!isSaid) {
+    bool isTight = mayBeTight(*unrolled, target);
+    if (devices < 2 && !isTight)
+      return llvm::Error::success();
+    // What fits is not left for being quick.
+    if (isTight)
+      report.choice.leastShare = report.choice.leastNs = 0;
+  }
   PassManager passes(unrolled->getContext());
   populateUnrolling(passes, report.choice, &report.loops);
   if (failed(passes.run(*unrolled)))

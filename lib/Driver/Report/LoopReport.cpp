@@ -21,7 +21,7 @@ static std::string counted(int64_t number, llvm::StringRef one) {
 }
 
 static std::string timeText(std::optional<int64_t> ns) {
-  return ns ? "predicted " + millisecondsText(*ns) : "without a plan that fits";
+  return ns ? "predicted " + millisecondsText(*ns) : "without a plan";
 }
 
 static std::string whyText(const LoopReport &report) {

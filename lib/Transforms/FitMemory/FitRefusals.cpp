@@ -41,7 +41,7 @@ static constexpr StringRef kCutIt = "; cut into pieces (--split) it would need "
 static constexpr StringRef kWriteItOut =
     "; it has a loop, as a sort has, or a branch, and runs as one kernel with "
     "all that this reads and leaves, so that nothing of it can wait: a loop of "
-    "the program needs less written out (in JAX unroll=True), a sort with "
+    "the program needs less written out (--unroll=always), a sort with "
     "fewer elements, all else cut into pieces (--split)";
 
 /// Whether fusion has made \p loop (FormKernels/RowLoops.cpp): turns compute a

@@ -8,8 +8,10 @@
 
 #include "ChooseBatch.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Transforms/Unroll/WriteTurns.h"
 #include "Describe.h"
 #include "Reshaped.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include <array>
@@ -191,6 +193,9 @@ void split::noteLoop(InFlightDiagnostic &diag, func::FuncOp step,
   std::string loop = nameOf(found.loop);
   diag << "; " << (loop.empty() ? "a loop" : "the loop '" + loop + "'")
        << " goes through " << argument << " and is one operator";
+  if (isa<scf::ForOp, scf::WhileOp>(found.loop))
+    if (std::string why = whyWhole(found.loop); !why.empty())
+      diag << " (" << why << ")";
   diag.attachNote(found.loop->getLoc())
       << "this loop reads " << argument
       << " step by step, and its steps follow each other: where it goes "

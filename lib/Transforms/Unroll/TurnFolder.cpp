@@ -77,11 +77,13 @@ static bool evaluateBody(linalg::LinalgOp op, Known &known) {
   for (auto [result, made] :
        llvm::zip_equal(op->getResults(), end->getOperands())) {
     auto found = known.find(made);
-    Attribute value = found != known.end() ? found->second : constantOf(made);
-    if (!value)
+    auto value = dyn_cast_or_null<TypedAttr>(
+        found != known.end() ? found->second : constantOf(made));
+    auto type = cast<RankedTensorType>(result.getType());
+    // What is undefined has a value of another kind.
+    if (!value || value.getType() != type.getElementType())
       return false;
-    known[result] =
-        DenseElementsAttr::get(cast<RankedTensorType>(result.getType()), value);
+    known[result] = DenseElementsAttr::get(type, Attribute(value));
   }
   return true;
 }

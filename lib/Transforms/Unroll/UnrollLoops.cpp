@@ -19,6 +19,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
+#include <fnmatch.h>
 
 namespace baechi {
 #define GEN_PASS_DEF_UNROLLLOOPS
@@ -69,18 +70,34 @@ static bool writesAtReadPlaces(Operation *loop) {
       .wasInterrupted();
 }
 
+/// So many turns may write into one tensor: what kernels are made of takes time
+/// that grows faster with what is written into one of their tensors.
+static constexpr int64_t kMostWrites = 128;
+
+static bool writesSlices(Operation *loop) {
+  return loop
+      ->walk([](tensor::InsertSliceOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// Why the turns of \p loop cannot be written out, whatever they are; empty:
 /// they can.
 static StringRef whyNever(Operation *loop) {
-  if (!turnsOf(cast<LoopLikeOpInterface>(loop)))
+  std::optional<Turns> turns = turnsOf(cast<LoopLikeOpInterface>(loop));
+  if (!turns)
     return "how many turns it has is not known: it does not count from one "
            "constant to another";
   if (!isMemoryEffectFree(loop))
     return "it has effects, which keep their order on one device";
   if (writesAtReadPlaces(loop))
     return "it writes rows at places that it reads";
+  if (turns->count > kMostWrites && writesSlices(loop))
+    return "more than 128 turns write into one tensor";
   return "";
 }
+
+/// Marks loops within another one that are written out with it.
+static constexpr StringLiteral kWithin = "baechi.unrolled_within";
 
 namespace {
 class Unroller {
@@ -115,15 +132,16 @@ public:
 
 private:
   /// Operators of all turns of \p loop; of those of loops within, too, which
-  /// can be written out, if \p within.
+  /// can be written out and are marked for it, if \p within.
   int64_t operatorsOfTurns(Operation *loop, bool within) {
     uint64_t ofTurn = 0, numbers = 0;
     for (Region &region : loop->getRegions())
       for (Operation &op : region.getOps())
-        if (within && isLoop(&op) && whyNever(&op).empty())
+        if (within && isLoop(&op) && whyNever(&op).empty()) {
+          op.setDiscardableAttr(kWithin, UnitAttr::get(op.getContext()));
           ofTurn = llvm::SaturatingAdd<uint64_t>(ofTurn,
                                                  operatorsOfTurns(&op, within));
-        else if (isCounted(&op))
+        } else if (isCounted(&op))
           ofTurn = llvm::SaturatingAdd<uint64_t>(ofTurn, 1);
         else
           numbers += !isConstantOrView(&op);
@@ -148,14 +166,24 @@ private:
     return name;
   }
 
+  bool isToBeKept(Operation *loop) {
+    std::string name = nameOf(loop);
+    return llvm::any_of(options.keep, [&](const std::string &pattern) {
+      return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+    });
+  }
+
   std::string whyNot(Operation *loop, bool &within, bool &isForTurns) {
     isForTurns = false;
+    if (isToBeKept(loop))
+      return "a pin or a cut names it";
     double ns = double(roofline.timeNs(workOf(loop)));
     if (100 * ns < options.leastShare * totalNs)
       return "it takes less than " + std::to_string(options.leastShare) +
              " % of the step";
     if (StringRef why = whyNever(loop); !why.empty()) {
-      isForTurns = !turnsOf(cast<LoopLikeOpInterface>(loop));
+      std::optional<Turns> turns = turnsOf(cast<LoopLikeOpInterface>(loop));
+      isForTurns = !turns || turns->count > kMostWrites;
       return why.str();
     }
     int64_t room = options.limit - operators;
@@ -178,10 +206,10 @@ private:
 
   /// False where it stays whole.
   bool unroll(Operation *loop) {
-    // What became of it was said with the loop that it was in.
-    bool isDecided = decided.erase(loop);
     if (kept.contains(loop))
       return false;
+    // What becomes of it was said with the loop that it was in.
+    bool isDecided = bool(loop->removeDiscardableAttr(kWithin));
     bool within = true, isForTurns = false;
     std::string why =
         isDecided ? whyNever(loop).str() : whyNot(loop, within, isForTurns);
@@ -201,12 +229,23 @@ private:
     }
     for (Operation *copy : writeTurns(
              loop, turns, [this](Operation *op) { return folder.fold(op); }))
-      if (isLoop(copy))
-        (within ? decided : kept).insert(copy);
+      // One whose turns were not known is one operator of each turn.
+      if (isLoop(copy) && !(within && copy->hasAttr(kWithin)))
+        keepCopy(copy);
     return true;
   }
 
+  void keepCopy(Operation *loop) {
+    kept.insert(loop);
+    unmark(loop);
+  }
+
+  static void unmark(Operation *loop) {
+    loop->walk([](Operation *op) { op->removeDiscardableAttr(kWithin); });
+  }
+
   void keepWhole(Operation *loop, std::string why, bool isForTurns) {
+    unmark(loop);
     remark::missed(loop->getLoc(), about("not-unrolled"))
         << remark::metric("Reason", why);
     report.whole.push_back({nameOfLoop(loop), std::move(why), isForTurns});
@@ -225,9 +264,8 @@ private:
   Roofline roofline;
   int64_t operators = 0;
   double totalNs = 0;
-  /// Copies of loops within others: those that are written out, too, and those
-  /// for which there is no room.
-  llvm::DenseSet<Operation *> decided, kept;
+  /// Copies of loops within others that stay whole.
+  llvm::DenseSet<Operation *> kept;
 };
 
 struct UnrollLoops : public baechi::impl::UnrollLoopsBase<UnrollLoops> {
@@ -245,6 +283,8 @@ struct UnrollLoops : public baechi::impl::UnrollLoopsBase<UnrollLoops> {
     options.limit = limit;
     options.leastShare = leastShare;
     options.leastNs = leastNs;
+    for (const std::string &pattern : keep)
+      options.keep.push_back(pattern);
     Unroller(*step, options, report).run();
     unrolledLoops += report.unrolled.size();
   }
@@ -259,6 +299,21 @@ int64_t UnrolledLoops::operators() const {
   for (const Loop &loop : unrolled)
     all += loop.operators;
   return all;
+}
+
+std::string baechi::whyWhole(Operation *loop) {
+  if (StringRef why = whyNever(loop); !why.empty())
+    return why.str();
+  int64_t ofTurn = 0, turns = turnsOf(cast<LoopLikeOpInterface>(loop))->count;
+  for (Region &region : loop->getRegions())
+    ofTurn += llvm::count_if(region.getOps(),
+                             [](Operation &op) { return isCounted(&op); });
+  int64_t limit = UnrollLoopsOptions().limit;
+  if (ofTurn == 0 || turns <= limit / ofTurn)
+    return "";
+  return "its " + std::to_string(turns) + " turns of " +
+         std::to_string(ofTurn) + " operators are more than " +
+         std::to_string(limit);
 }
 
 bool baechi::hasLoops(ModuleOp module) {

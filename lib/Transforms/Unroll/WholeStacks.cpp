@@ -100,7 +100,8 @@ void unroll::emptyWholeStacks(func::FuncOp step) {
       continue;
     OpBuilder builder(first);
     RankedTensorType type = first.getDestType();
-    first.getDestMutable().assign(tensor::EmptyOp::create(
-        builder, first.getLoc(), type.getShape(), type.getElementType()));
+    first.getDestMutable().assign(
+        tensor::EmptyOp::create(builder, first.getLoc(), type.getShape(),
+                                type.getElementType(), type.getEncoding()));
   }
 }

@@ -92,6 +92,8 @@ def plan_nodes(
     text, name = source_of(step)
     options = getattr(step, "options", None)
     passes = ["baechi-inline-step"]
+    if options is None or options.unroll != "never":
+        passes.append(compiler.step("baechi-unroll-loops", least_share="5"))
     cuts = options.cuts() if options is not None else []
     pins = [f"{name}={device}" for name, device in (pin or {}).items()]
     if cuts or pins:

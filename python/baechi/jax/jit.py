@@ -177,7 +177,8 @@ def jit(
         network of that speed, which is simulated); the results are the same.
     fit_memory: where the step does not fit the memories: `auto` (values are let go and
         computed again when they are needed, or wait in a pool, and operators that need too
-        much by themselves are cut into pieces: slower, the same bits; docs/memory.md),
+        much by themselves are cut into pieces: slower, the same bits, but for last digits
+        where loops are written out; docs/memory.md),
         `whole` (the same without cutting) or `never` (CompileError).
     unroll: whether loops that count from one constant to another (`lax.scan`,
         `lax.fori_loop`) are written out, so that devices share their turns: `auto` (where the

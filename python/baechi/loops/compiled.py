@@ -169,7 +169,12 @@ def emit_block(
     one = Layout(1, [Block(0, 0, (0,), 0, longest)], [np.arange(longest)], list(pieces))
     module = module_text.module_of(entries, body, shapes, one, ["host0"])
     options = CompileOptions(
-        machine="host:1", budget="0", pin=module.pins, costs="roofline", verbose=verbose
+        machine="host:1",
+        budget="0",
+        pin=module.pins,
+        costs="roofline",
+        unroll="never",
+        verbose=verbose,
     )
     form = BlockForm(
         [Place(a.shape, a.dtype, a.next_value) for a in module.arguments],

@@ -245,6 +245,7 @@ class Loop:
             budget="0",
             pin=module.pins,
             costs="roofline",
+            unroll="never",
             verbose=self._verbose,
         )
         runs: OnDevices | OnRanks | OnLaunched

@@ -24,8 +24,10 @@ def UnrollLoops : Pass<"baechi-unroll-loops", "::mlir::ModuleOp"> {
     element begins as an empty tensor.
 
     A loop stays whole, with a remark (`not-unrolled`) why, whose turns are not
-    known, that has effects, or that writes rows at places which it reads, as
-    the gradient of a look-up does.
+    known, that has effects, that writes rows at places which it reads, as the
+    gradient of a look-up of several rows a turn does, or of which more than 128
+    turns write into one tensor. So does a loop within another one whose turns
+    are known only where those of the outer one are written out.
 
     ```mlir
     func.func @step(%w: tensor<2x8xf32>, %x: tensor<8xf32>) -> tensor<8xf32> {
@@ -60,7 +62,9 @@ def UnrollLoops : Pass<"baechi-unroll-loops", "::mlir::ModuleOp"> {
            "of the step's time by the default roofline, the per cent that a "
            "loop takes which is written out">,
     Option<"leastNs", "least-ns", "int64_t", "0",
-           "what its operators take on average by the default roofline, in ns">
+           "what its operators take on average by the default roofline, in ns">,
+    ListOption<"keep", "keep", "std::string",
+               "patterns of the names of loops that stay whole">
   ];
   let statistics = [
     Statistic<"unrolledLoops", "unrolled", "loops that were written out">

@@ -10,6 +10,7 @@
 
 #include "Baechi/Costs/Trips.h"
 #include "mlir/IR/Builders.h"
+#include <string>
 
 namespace baechi {
 
@@ -24,6 +25,10 @@ using FoldOfTurn =
 llvm::SmallVector<mlir::Operation *> writeTurns(mlir::Operation *loop,
                                                 const Turns &turns,
                                                 FoldOfTurn fold = nullptr);
+
+/// Why \p loop, an scf.for or scf.while, is not written out by the default
+/// limit of operators; empty: nobody has asked for it.
+std::string whyWhole(mlir::Operation *loop);
 
 } // namespace baechi
 
