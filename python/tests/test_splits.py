@@ -177,7 +177,9 @@ def test_any_is_predicted_no_slower_than_none():
 
 @pytest.mark.parametrize("word", ["some", "canonical:1", "canonical:65", "canonical:x", 2, None])
 def test_other_words_are_errors(word):
-    with pytest.raises(ValueError, match=r"splits is .*give 'none', 'any'.*'canonical:N'"):
+    with pytest.raises(
+        ValueError, match=r"splits is .*give 'none', 'any'.*'canonical:N'.*'forced:N'"
+    ):
         baechi.jit(layers, splits=word)
 
 

@@ -309,3 +309,21 @@ def test_values_for_other_than_the_places_of_a_mask():
     assert compiled(torch.zeros(3), mask, values).tolist() == [1, 0, 1]
     with pytest.raises(RuntimeError, match=r"places as there are values for them \(2\): give one"):
         compiled(torch.zeros(3), ~mask, values)
+
+
+def test_values_for_the_places_of_a_mask_in_a_step_are_refused():
+    class Put(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x, mask):
+            y = self.layer(x)
+            y[mask] = torch.ones(2, 4)
+            return y.sum()
+
+    model = Put()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = support.compile_step(model, None, optimizer)
+    with pytest.raises(baechi.torch.ImportFailure, match=r"backend\.py:\d+: .*torch\.where"):
+        step(torch.randn(3, 4), torch.tensor([True, False, True]))

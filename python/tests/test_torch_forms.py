@@ -243,6 +243,22 @@ def test_indices_of_columns_that_are_out_of_range(place):
             compiled(torch.ones(3, 4), torch.tensor([1, place]))
 
 
+@pytest.mark.parametrize("by_tensor", [False, True])
+def test_columns_that_are_filled(by_tensor):
+    """Of index_fill alone negative indices count from the end."""
+
+    def filled(x, places, value):
+        return x.index_fill(1, places, value if by_tensor else 2.0)
+
+    options = {"costs": "roofline", "budget": "0"}
+    compiled = torch.compile(filled, backend="baechi", options=options)
+    x, value = torch.randn(3, 4), torch.tensor(2.0)
+    places = torch.tensor([0, -1])
+    torch.testing.assert_close(compiled(x, places, value), filled(x, places, value))
+    with pytest.raises(IndexError, match="'places' holds -5: .* elements -4 to 3"):
+        compiled(x, places - 4, value)
+
+
 def test_operands_of_two_types_are_refused_with_their_line():
     model = support.Mlp()
     step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))

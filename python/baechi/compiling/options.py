@@ -121,8 +121,8 @@ class CompileOptions:
             raise ValueError(
                 f"splits is {self.splits!r}: give 'none', 'any' (where it is faster), "
                 "'exact' (where it is faster, with the whole step's bits), 'canonical:N' "
-                "(always in N pieces, 2 to 64) or 'micro:N' (always in N "
-                "micro-batches)"
+                "(always in N pieces, 2 to 64), 'micro:N' (always in N micro-batches), or, for "
+                "tests, 'forced:N' or 'exact-forced:N' (whatever can be cut)"
             )
         if isinstance(self.replicas, bool) or not isinstance(self.replicas, int):
             raise TypeError(f"replicas is {self.replicas!r}: give how many parts the batch has")

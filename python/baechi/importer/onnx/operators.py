@@ -13,7 +13,7 @@ import onnx
 from onnx import numpy_helper
 
 from baechi.importer.common.errors import Unsupported
-from baechi.importer.onnx import numbers, products, recurrent, resize, windows
+from baechi.importer.onnx import numbers, products, recurrent, resize, transposed, windows
 from baechi.importer.onnx.builder import Builder, Refused, attributes
 from baechi.importer.onnx.control import MOST_TURNS
 
@@ -262,5 +262,6 @@ _EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     **products.EXPANSIONS,
     **recurrent.EXPANSIONS,
     **resize.EXPANSIONS,
+    **transposed.EXPANSIONS,
     **windows.EXPANSIONS,
 }

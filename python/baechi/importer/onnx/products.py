@@ -88,8 +88,46 @@ def _slice(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Identity", x, output=node.output[0])
 
 
+def _scatter_elements(node: onnx.NodeProto, build: Builder) -> None:
+    """The largest and the least by ScatterND, at the places of all dimensions."""
+    options = attributes(node)
+    x, indices, updates = node.input
+    shape = build.shape(indices)
+    if options.get("reduction", b"none") not in (b"max", b"min") or not shape:
+        return build.keep()
+    count, axis = int(np.prod(shape)), options.get("axis", 0) % len(shape)
+    places = [
+        build.add("Cast", build.reshape(indices, [count, 1]), to=onnx.TensorProto.INT64)
+        if dim == axis
+        else build.number(along.reshape(count, 1), np.int64)
+        for dim, along in enumerate(np.indices(shape))
+    ]
+    found = build.add("Concat", *places, axis=1) if len(places) > 1 else places[0]
+    _scatter_extreme(node, build, [x, found, build.reshape(updates, [count])])
+
+
+def _scatter(node: onnx.NodeProto, build: Builder) -> None:
+    if attributes(node).get("reduction", b"none") not in (b"max", b"min"):
+        return build.keep()
+    _scatter_extreme(node, build, list(node.input))
+
+
+def _scatter_extreme(node: onnx.NodeProto, build: Builder, inputs: list[str]) -> None:
+    """torch-mlir compares numbers without a sign as if they had one."""
+    (output,), reduction = node.output, attributes(node)["reduction"]
+    if not np.issubdtype(build.dtype, np.unsignedinteger):
+        build.add("ScatterND", *inputs, output=output, reduction=reduction)
+        return
+    if build.dtype != np.uint8:
+        build.refuse(f"{build.dtype} is not supported, only uint8 and signed types: Cast to int64")
+    x, indices, updates = inputs
+    x, updates = (build.add("Cast", each, to=onnx.TensorProto.INT32) for each in (x, updates))
+    found = build.add("ScatterND", x, indices, updates, reduction=reduction)
+    build.add("Cast", found, to=onnx.TensorProto.UINT8, output=output)
+
+
 def _pad(node: onnx.NodeProto, build: Builder) -> None:
-    """A negative width is a slice; what wraps around is gathered."""
+    """A negative width is a slice; what wraps around, or is mirrored, is gathered."""
     shape = build.shape(node.input[0])
     widths = build.known(given(node, 1))
     if widths is None or not shape:
@@ -98,7 +136,11 @@ def _pad(node: onnx.NodeProto, build: Builder) -> None:
     axes = build.known(given(node, 3)) if given(node, 3) else np.arange(rank)
     if axes is None:
         build.refuse("its axes are no constant: give them as an initializer")
-    if mode != b"wrap" and (widths >= 0).all():
+    # torch-mlir repeats and mirrors in the last dimensions alone.
+    padded = [axis % rank for axis, *each in zip(axes.tolist(), *np.split(widths, 2)) if any(each)]
+    first = min(padded, default=rank) < rank - 2 or rank == 1
+    gathers = mode == b"wrap" or mode in (b"reflect", b"edge") and first
+    if not gathers and (widths >= 0).all():
         return build.keep()
     if mode != b"constant" and (widths < 0).any() and (widths > 0).any():
         build.refuse(f"mode '{mode.decode()}' with widths of both signs: Slice first, then Pad")
@@ -108,8 +150,8 @@ def _pad(node: onnx.NodeProto, build: Builder) -> None:
         start, end = max(0, -int(before)), size - max(0, -int(after))
         if start >= end:
             build.refuse("its result is empty, and a tensor without elements is not supported")
-        if mode == b"wrap" and (before > 0 or after > 0):
-            places = np.pad(np.arange(size), (before, after), mode="wrap")
+        if gathers and (before > 0 or after > 0):
+            places = np.pad(np.arange(size), (before, after), mode=mode.decode())
             x = build.add("Gather", x, build.number(places, np.int64), axis=axis)
         else:
             x = x if (start, end) == (0, size) else build.slice(x, axis, start, end)
@@ -126,5 +168,7 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Pad": _pad,
     "QLinearConv": _quantized_conv,
     "QLinearMatMul": _quantized_matmul,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter,
     "Slice": _slice,
 }

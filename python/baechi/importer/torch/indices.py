@@ -183,9 +183,12 @@ def _classes(ignored: int | None):
     return found
 
 
-def _along(node):
-    shape = _shape(node)
-    yield node.args[2], shape[node.args[1]] if shape else 1, "elements", False, None
+def _along(signed: bool):
+    def found(node):
+        shape = _shape(node)
+        yield node.args[2], shape[node.args[1]] if shape else 1, "elements", signed, None
+
+    return found
 
 
 def _by_place(node):
@@ -217,8 +220,6 @@ _ALONG = (
     aten.index_add_.default,
     aten.index_copy.default,
     aten.index_copy_.default,
-    aten.index_fill.int_Scalar,
-    aten.index_fill_.int_Scalar,
     aten.scatter.src,
     aten.scatter.value,
     aten.scatter_.src,
@@ -228,12 +229,20 @@ _ALONG = (
     aten.scatter_reduce.two,
     aten.scatter_reduce_.two,
 )
+# Of these alone negative indices count from the end.
+_FILLING = (
+    aten.index_fill.int_Scalar,
+    aten.index_fill_.int_Scalar,
+    aten.index_fill.int_Tensor,
+    aten.index_fill_.int_Tensor,
+)
 _LOOK_UPS = {
     aten.embedding.default: _embedding,
     aten.nll_loss_forward.default: _classes(4),
     aten.nll_loss2d_forward.default: _classes(4),
     aten.multi_margin_loss.default: _classes(None),
-    **dict.fromkeys(_ALONG, _along),
+    **dict.fromkeys(_ALONG, _along(signed=False)),
+    **dict.fromkeys(_FILLING, _along(signed=True)),
     aten.index.Tensor: _by_place,
     aten.index_put.default: _by_place,
     aten.index_put_.default: _by_place,

@@ -82,7 +82,7 @@ def _put(x, mask, before, value, accumulate=False):
 def _message(count: int) -> str:
     return (
         f"a mask chooses other than as many places as there are values for them ({count}): give "
-        "one for each, or one for all"
+        "one for each, or one for all; in a step torch.where"
     )
 
 

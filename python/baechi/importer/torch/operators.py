@@ -100,6 +100,19 @@ def right_shift(x, by):
     return _shift(x, by, aten.__rshift__.Scalar, lambda x: -(x < 0).to(x.dtype))
 
 
+def _with_number(shift, operator):
+    """What is shifted, or by how much, may be a number of Python."""
+
+    def shifted(x, by):
+        if not isinstance(by, torch.Tensor):
+            return operator(x, by)
+        if not isinstance(x, torch.Tensor):
+            x = torch.full((), x, dtype=torch.result_type(x, by))
+        return shift(x, by)
+
+    return shifted
+
+
 def _shift(x, by, operator, beyond):
     kind = torch.result_type(x, by)
     bits = torch.iinfo(kind).bits
@@ -272,9 +285,15 @@ TABLE = {
     aten.__rshift__.Scalar: right_shift,
     aten.__rshift__.Tensor: right_shift,
     aten.bitwise_left_shift.Tensor: left_shift,
-    aten.bitwise_left_shift.Tensor_Scalar: left_shift,
+    **dict.fromkeys(
+        (aten.bitwise_left_shift.Tensor_Scalar, aten.bitwise_left_shift.Scalar_Tensor),
+        _with_number(left_shift, aten.__lshift__.Scalar),
+    ),
     aten.bitwise_right_shift.Tensor: right_shift,
-    aten.bitwise_right_shift.Tensor_Scalar: right_shift,
+    **dict.fromkeys(
+        (aten.bitwise_right_shift.Tensor_Scalar, aten.bitwise_right_shift.Scalar_Tensor),
+        _with_number(right_shift, aten.__rshift__.Scalar),
+    ),
     aten.maximum.default: maximum,
     aten.mean.default: mean,
     aten.mean.dim: mean,
