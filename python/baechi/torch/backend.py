@@ -24,6 +24,7 @@ from functorch.compile import aot_function, make_boxed_func
 from torch._functorch._aot_autograd import descriptors
 
 from baechi.checking.options import CheckError, CheckOptions
+from baechi.common.bytecode import text_of
 from baechi.compiling.options import replan_of
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.graph_rules import ASSERTIONS
@@ -145,7 +146,7 @@ class CompiledGraph(CompiledOfTorch[Program]):
 
     def lower(self) -> str:
         """The imported module of the program called last, as MLIR text."""
-        return self._called().text
+        return text_of(self._called().source()[0])
 
     def _home(self, inputs: Sequence[Any]) -> torch.device:
         """Where the tensors of a call are. Raises ValueError for those of two places, and
