@@ -95,6 +95,7 @@ void baechi::populateUnrolling(OpPassManager &manager,
   unroll.limit = choice.limit;
   unroll.leastShare = choice.leastShare;
   unroll.leastNs = choice.leastNs;
+  unroll.mostWrites = choice.mostWrites;
   unroll.keep.assign(choice.keep.begin(), choice.keep.end());
   manager.addPass(createInlineStep());
   manager.addPass(createUnrollLoops(unroll, unrolled));

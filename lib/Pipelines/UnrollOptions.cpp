@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/CompileOptions.h"
+#include "llvm/ADT/StringRef.h"
 
 using namespace baechi;
 
@@ -17,10 +18,14 @@ baechi::unrollChoiceOf(const CompileOptions &options) {
   UnrollChoice choice;
   for (const auto *rules : {&options.pins, &options.split})
     for (llvm::StringRef rule : *rules)
-      choice.keep.push_back(rule.rsplit('=').first.str());
+      // What a pattern with wildcards means, turns may be, too.
+      if (llvm::StringRef name = rule.rsplit('=').first;
+          name.find_first_of("*?[@") == llvm::StringRef::npos)
+        choice.keep.push_back(name.str());
   if (options.unroll == "always") {
     choice.always = true;
     choice.leastShare = choice.leastNs = 0;
+    choice.mostWrites = choice.limit;
     return choice;
   }
   if (options.unroll != "auto")

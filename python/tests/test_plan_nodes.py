@@ -106,6 +106,24 @@ def test_what_is_pinned_is_there():
         )
 
 
+def test_loops_are_written_out_unless_a_pin_names_them():
+    jax = pytest.importorskip("jax")
+    numpy = jax.numpy
+
+    def step(w, x):
+        def part(slope, x):
+            return slope + jax.grad(lambda w: numpy.tanh(x @ w).sum())(w), None
+
+        slope, _ = jax.lax.scan(part, numpy.zeros_like(w), x.reshape(4, -1, 32))
+        return w - 0.1 * slope
+
+    lowered = baechi.jit(step).lower(numpy.ones((32, 64)), numpy.ones((48, 32)))
+    plan = baechi.plan_nodes(lowered, MACHINE, parts=2, budget=0)
+    assert plan.parts == 2 and any(".turn3" in op["name"] for op in plan.graph["ops"])
+    plan = baechi.plan_nodes(lowered, MACHINE, parts=1, pin={"while": "n1.cuda0"}, budget=0)
+    assert [op["name"] for op in plan.graph["ops"] if "pin" in op] == ["while"]
+
+
 def test_a_step_without_a_batch_has_one_part():
     text = """
     func.func @step(%x: tensor<1x300xf32>,

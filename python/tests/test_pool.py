@@ -203,12 +203,14 @@ def test_a_loop_is_told_to_be_written_out():
         return jax.lax.scan(cell, jnp.zeros((32, 64)), xs, unroll=unroll)[1].sum()
 
     def compiled(machine, unroll):
-        made = baechi.jit(lambda w, xs: jax.grad(step)(w, xs, unroll), machine=machine, **QUICK)
+        made = baechi.jit(
+            lambda w, xs: jax.grad(step)(w, xs, unroll), machine=machine, unroll="never", **QUICK
+        )
         return made, np.asarray(made(WEIGHTS[0], np.stack([BATCH[:32]] * 12)))
 
     free, expected = compiled("host:1", True)
     machine = f"host:1@{arena(free) * 75 // 100}+pool:64MiB"
-    words = "has a loop, .* written out .*unroll=True"
+    words = "has a loop, .* written out .*--unroll=always"
     with pytest.raises(baechi.CompileError, match=words):
         compiled(machine, 1)
     fits, found = compiled(machine, True)

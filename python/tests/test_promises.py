@@ -133,6 +133,8 @@ _OTHER_PAGES = re.compile(
 )
 # Descriptions, in which these words promise nothing.
 _NO_PROMISES = (
+    '`"never"`',
+    "`never`",
     "## What is refused",
     "More is never worse",
     "never above a device's memory",

@@ -6,6 +6,7 @@ holds, nothing is lost that was told, nobody waits for ever."""
 
 from __future__ import annotations
 
+import pathlib
 import socket
 import subprocess
 import sys
@@ -211,7 +212,7 @@ def test_a_process_that_is_slowed_ten_times(staleness: int) -> None:
         words = [str(server.address[1]), server.key.hex(), str(steps)]
         process = subprocess.Popen(
             [sys.executable, "-c", _SLOW, *words],
-            cwd=sys.path[0],
+            cwd=pathlib.Path(__file__).parent,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -281,9 +281,16 @@ def test_cuts_that_name_a_loop_keep_it_whole():
     assert "while" in compiled.placement
 
 
+def _small(x, w):
+    return lax.scan(lambda h, _: (jnp.tanh(h @ w), h), x, None, 5)
+
+
 @pytest.mark.parametrize("unroll", ["always", "never"])
-def test_a_placement_s_names_are_kept(unroll, tmp_path):
+@pytest.mark.parametrize("size", ["large", "small"])
+def test_a_placement_s_names_are_kept(unroll, size, tmp_path):
     step, arguments, _, _ = CASES["adam"]
+    if size == "small":
+        step, arguments = _small, (X[0, :4, :16], W[:16, :16])
     first = baechi.jit(step, machine="host:2", unroll=unroll, **QUICK)
     first(*arguments)
     (tmp_path / "placement.json").write_text(first._called().placement_file())
@@ -306,22 +313,35 @@ def test_a_loop_within_that_counts_to_the_outer_one_s_number():
 
 def test_many_turns_that_write_a_stack_stay_whole():
     step = lambda x, w: lax.scan(lambda h, _: (jnp.tanh(h @ w), h), x, None, 129)[1]  # noqa: E731
-    compiled = baechi.jit(step, machine="host:2", unroll="always", **QUICK)
-    assert_close(compiled(X[0], W), jax.jit(step)(X[0], W))
-    assert "whole: more than 128 turns write into one tensor" in told(compiled)[0]
+    for unroll, words in (
+        ("auto", "whole: more than 128 turns write into one tensor"),
+        ("always", "1 loop written out, "),
+    ):
+        compiled = baechi.jit(step, machine="host:2", unroll=unroll, **QUICK)
+        assert_close(compiled(X[0], W), jax.jit(step)(X[0], W))
+        assert words in told(compiled)[0]
 
 
-def test_short_operators_are_written_out_where_memory_is_short():
+@pytest.mark.parametrize(
+    "turns, memory, options",
+    [
+        (10, "706KiB", {}),
+        (10, "706KiB", {"pin": {"*": "host0"}}),
+        (10, "706KiB", {"expert": {".*": "host0"}}),
+        (130, "9MiB", {}),
+    ],
+)
+def test_where_memory_is_short_all_that_helps_is_written_out(turns, memory, options):
     w = np.eye(64, dtype=np.float32)
 
     def step(w, x):
         def loss(w):
-            return lax.scan(lambda h, _: (jnp.tanh(h @ w), h), x, None, 10)[1].sum()
+            return lax.scan(lambda h, _: (jnp.tanh(h @ w), h), x, None, turns)[1].sum()
 
         return jax.value_and_grad(loss)(w)
 
     x = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
-    compiled = baechi.jit(step, machine="host:1@706KiB", **QUICK)
+    compiled = baechi.jit(step, machine=f"host:1@{memory}", **options, **QUICK)
     assert_close(compiled(w, x), jax.jit(step)(w, x))
     assert "2 loops written out" in told(compiled)[0]
 

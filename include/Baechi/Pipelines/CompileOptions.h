@@ -194,8 +194,8 @@ struct UnrollChoice {
   /// results, or what can be cut, must not depend on the machine.
   bool byStepAlone = false;
   /// Options of the pass.
-  int64_t limit = 4096, leastShare = 5, leastNs = 1000;
-  /// Patterns of names: what a person pins or cuts by its name stays whole.
+  int64_t limit = 4096, leastShare = 5, leastNs = 1000, mostWrites = 128;
+  /// What a person pins or cuts by its name stays whole.
   std::vector<std::string> keep;
 };
 

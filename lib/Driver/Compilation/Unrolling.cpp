@@ -78,6 +78,22 @@ static bool mayBeTight(ModuleOp model, const placement::Machine &machine) {
   });
 }
 
+/// \p inlined with its loops written out, and what became of them; null where
+/// that fails.
+static OwningOpRef<ModuleOp> writeOut(ModuleOp inlined, LoopReport &report) {
+  OwningOpRef<ModuleOp> unrolled = inlined.clone();
+  PassManager passes(unrolled->getContext());
+  populateUnrolling(passes, report.choice, &report.loops);
+  if (failed(passes.run(*unrolled)))
+    return {};
+  // Unasked, what no step could have otherwise is nothing to tell.
+  if (!report.choice.always)
+    std::erase_if(report.loops.whole, [](const UnrolledLoops::Whole &each) {
+      return !each.isForTurns;
+    });
+  return unrolled;
+}
+
 llvm::Error Compilation::unrollLoops() {
   llvm::Expected<std::optional<UnrollChoice>> asksFor = unrollChoiceOf(asked);
   if (!asksFor)
@@ -86,37 +102,47 @@ llvm::Error Compilation::unrollLoops() {
     return llvm::Error::success();
   LoopReport report;
   report.choice = **asksFor;
-  // Who places by names means those of the step as it was placed.
-  bool isPlaced = !asked.placement.empty() || !asked.expert.empty();
-  if (!report.choice.always && isPlaced && !namesTurns(asked.placement))
+  // A placement's names are those of the step as it was placed.
+  report.isPlaced = !report.choice.always && !asked.placement.empty();
+  if (report.isPlaced && !namesTurns(asked.placement))
     return llvm::Error::success();
-  bool isSaid = report.choice.always || report.choice.byStepAlone || isPlaced;
+  bool isSaid =
+      report.choice.always || report.choice.byStepAlone || report.isPlaced;
   size_t devices = placement::numComputing(target);
-  OwningOpRef<ModuleOp> unrolled = forms.model().clone();
-  PassManager inlining(unrolled->getContext());
+  OwningOpRef<ModuleOp> inlined = forms.model().clone();
+  PassManager inlining(inlined->getContext());
   inlining.addPass(createInlineStep());
-  if (failed(inlining.run(*unrolled)))
+  if (failed(inlining.run(*inlined)))
     return diagnosed();
-  if (!isSaid) {
-    bool isTight = mayBeTight(*unrolled, target);
-    if (devices < 2 && !isTight)
-      return llvm::Error::success();
-    // What fits is not left for being quick.
-    if (isTight)
-      report.choice.leastShare = report.choice.leastNs = 0;
-  }
-  PassManager passes(unrolled->getContext());
-  populateUnrolling(passes, report.choice, &report.loops);
-  if (failed(passes.run(*unrolled)))
+  bool isTight = !isSaid && mayBeTight(*inlined, target);
+  if (!isSaid && devices < 2 && !isTight)
+    return llvm::Error::success();
+  // What fits is not left for being quick.
+  if (isTight || report.isPlaced)
+    report.choice.leastShare = report.choice.leastNs = 0;
+  OwningOpRef<ModuleOp> unrolled = writeOut(*inlined, report);
+  if (!unrolled)
     return diagnosed();
   // Replicas that a program is written for compute at once already.
   if (!report.choice.always && (*findFuncStep(*unrolled))->hasAttr(kReplicas))
     return llvm::Error::success();
-  // Unasked, what no step could have otherwise is nothing to tell.
-  if (!report.choice.always)
-    std::erase_if(report.loops.whole, [](const UnrolledLoops::Whole &each) {
-      return !each.isForTurns;
-    });
+  Phase phase(listener, "comparing loops");
+  llvm::Expected<SplitChoice> splits = splitChoiceOf(asked, devices);
+  if (!splits)
+    return splits.takeError();
+  SmallVector<SplitChoice> choices = {*splits};
+  // Pieces are compared with none.
+  if (asked.splits == "any")
+    choices.emplace_back();
+  bool hasWhole = !report.loops.whole.empty();
+  if (!isSaid && (!report.loops.unrolled.empty() || (isTight && hasWhole)))
+    report.wholeNs = predict(forms, forms.model(), choices);
+  // Nor for taking long to be compiled, where nothing fits.
+  if (isTight && hasWhole && !report.wholeNs) {
+    report.choice.mostWrites = report.choice.limit;
+    if (!(unrolled = writeOut(*inlined, report)))
+      return diagnosed();
+  }
   if (report.loops.unrolled.empty()) {
     if (!report.loops.whole.empty())
       loops = std::move(report);
@@ -124,15 +150,6 @@ llvm::Error Compilation::unrollLoops() {
   }
   report.isKept = isSaid;
   if (!isSaid) {
-    Phase phase(listener, "comparing loops");
-    llvm::Expected<SplitChoice> splits = splitChoiceOf(asked, devices);
-    if (!splits)
-      return splits.takeError();
-    SmallVector<SplitChoice> choices = {*splits};
-    // Pieces are compared with none.
-    if (asked.splits == "any")
-      choices.emplace_back();
-    report.wholeNs = predict(forms, forms.model(), choices);
     report.unrolledNs = predict(forms, *unrolled, choices);
     report.isKept =
         report.unrolledNs &&
@@ -166,7 +183,9 @@ void Compilation::settleLoops(size_t &best,
     return;
   size_t at = *std::exchange(withWholeLoops, std::nullopt);
   loops->isKept = best != at;
-  loops->wholeNs = candidates[at].predictedNs;
+  // What it is predicted to take in pieces is less, or nothing.
+  if (candidates[at].predictedNs)
+    loops->wholeNs = candidates[at].predictedNs;
   loops->triedWholeNs = candidates[at].triedNs;
   auto nsOf = [](const Candidate &each) {
     return each.triedNs ? each.triedNs : each.predictedNs;
@@ -187,6 +206,7 @@ void Compilation::settleLoops(size_t &best,
   compilers.erase(compilers.begin() + at);
   candidates.erase(candidates.begin() + at);
   best -= best > at;
+  microCompiler -= microCompiler > at;
   for (KeptCheckpoints &each : withCheckpoints)
     each.compiler -= each.compiler > at;
 }

@@ -154,8 +154,9 @@ bool FittingCuts::addRule(SplitChoice &choice, const Neediest &neediest,
   size_t &operators = outlinedOperators[choice.chained];
   bool isFirst = !choice.chained && seen.fewest <= 2;
   auto isExhausted = [&] {
-    return seen.outlined >= kMostOutlined ||
-           (!isFirst && operators >= kMostOutlinedOperators);
+    seen.isExhausted = seen.outlined >= kMostOutlined ||
+                       (!isFirst && operators >= kMostOutlinedOperators);
+    return seen.isExhausted;
   };
   if (isExhausted())
     return false;
@@ -302,11 +303,11 @@ bool FittingCuts::form(FittingCut &fitting, int64_t fewest) {
       path.push_back(neediest->nameOfWhole());
     if (mayAddTo(choice) && neediest->op && addRule(choice, *neediest, seen))
       continue;
-    if (!neediest->fits()) {
+    if (!neediest->fits() && !seen.isExhausted) {
       addStuck(choice, start, path);
       // Of what is in pieces already, more of them may help.
-      rulesAreInVain |= !choice.chained && seen.outlined < kMostOutlined &&
-                        neediest->op && !hasRule(neediest->op, choice.asked);
+      rulesAreInVain |= !choice.chained && neediest->op &&
+                        !hasRule(neediest->op, choice.asked);
     }
     return false;
   }

@@ -27,6 +27,8 @@ static std::string timeText(std::optional<int64_t> ns) {
 static std::string whyText(const LoopReport &report) {
   if (report.choice.always)
     return "as unroll=always asks for";
+  if (report.isPlaced)
+    return "as the placement names their turns";
   if (report.choice.byStepAlone)
     return "by what they are of the step, on any machine";
   std::string text =

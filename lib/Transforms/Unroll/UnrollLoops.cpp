@@ -19,7 +19,6 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
-#include <fnmatch.h>
 
 namespace baechi {
 #define GEN_PASS_DEF_UNROLLLOOPS
@@ -70,10 +69,6 @@ static bool writesAtReadPlaces(Operation *loop) {
       .wasInterrupted();
 }
 
-/// So many turns may write into one tensor: what kernels are made of takes time
-/// that grows faster with what is written into one of their tensors.
-static constexpr int64_t kMostWrites = 128;
-
 static bool writesSlices(Operation *loop) {
   return loop
       ->walk([](tensor::InsertSliceOp) { return WalkResult::interrupt(); })
@@ -82,7 +77,7 @@ static bool writesSlices(Operation *loop) {
 
 /// Why the turns of \p loop cannot be written out, whatever they are; empty:
 /// they can.
-static StringRef whyNever(Operation *loop) {
+static std::string whyNever(Operation *loop, int64_t mostWrites) {
   std::optional<Turns> turns = turnsOf(cast<LoopLikeOpInterface>(loop));
   if (!turns)
     return "how many turns it has is not known: it does not count from one "
@@ -91,8 +86,9 @@ static StringRef whyNever(Operation *loop) {
     return "it has effects, which keep their order on one device";
   if (writesAtReadPlaces(loop))
     return "it writes rows at places that it reads";
-  if (turns->count > kMostWrites && writesSlices(loop))
-    return "more than 128 turns write into one tensor";
+  if (turns->count > mostWrites && writesSlices(loop))
+    return "more than " + std::to_string(mostWrites) +
+           " turns write into one tensor";
   return "";
 }
 
@@ -137,7 +133,8 @@ private:
     uint64_t ofTurn = 0, numbers = 0;
     for (Region &region : loop->getRegions())
       for (Operation &op : region.getOps())
-        if (within && isLoop(&op) && whyNever(&op).empty()) {
+        if (within && isLoop(&op) &&
+            whyNever(&op, options.mostWrites).empty()) {
           op.setDiscardableAttr(kWithin, UnitAttr::get(op.getContext()));
           ofTurn = llvm::SaturatingAdd<uint64_t>(ofTurn,
                                                  operatorsOfTurns(&op, within));
@@ -167,10 +164,7 @@ private:
   }
 
   bool isToBeKept(Operation *loop) {
-    std::string name = nameOf(loop);
-    return llvm::any_of(options.keep, [&](const std::string &pattern) {
-      return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-    });
+    return llvm::is_contained(options.keep, nameOf(loop));
   }
 
   std::string whyNot(Operation *loop, bool &within, bool &isForTurns) {
@@ -181,10 +175,10 @@ private:
     if (100 * ns < options.leastShare * totalNs)
       return "it takes less than " + std::to_string(options.leastShare) +
              " % of the step";
-    if (StringRef why = whyNever(loop); !why.empty()) {
+    if (std::string why = whyNever(loop, options.mostWrites); !why.empty()) {
       std::optional<Turns> turns = turnsOf(cast<LoopLikeOpInterface>(loop));
-      isForTurns = !turns || turns->count > kMostWrites;
-      return why.str();
+      isForTurns = !turns || turns->count > options.mostWrites;
+      return why;
     }
     int64_t room = options.limit - operators;
     within = true;
@@ -211,8 +205,8 @@ private:
     // What becomes of it was said with the loop that it was in.
     bool isDecided = bool(loop->removeDiscardableAttr(kWithin));
     bool within = true, isForTurns = false;
-    std::string why =
-        isDecided ? whyNever(loop).str() : whyNot(loop, within, isForTurns);
+    std::string why = isDecided ? whyNever(loop, options.mostWrites)
+                                : whyNot(loop, within, isForTurns);
     if (!why.empty()) {
       if (!isDecided)
         keepWhole(loop, std::move(why), isForTurns);
@@ -283,6 +277,7 @@ struct UnrollLoops : public baechi::impl::UnrollLoopsBase<UnrollLoops> {
     options.limit = limit;
     options.leastShare = leastShare;
     options.leastNs = leastNs;
+    options.mostWrites = mostWrites;
     for (const std::string &pattern : keep)
       options.keep.push_back(pattern);
     Unroller(*step, options, report).run();
@@ -302,13 +297,14 @@ int64_t UnrolledLoops::operators() const {
 }
 
 std::string baechi::whyWhole(Operation *loop) {
-  if (StringRef why = whyNever(loop); !why.empty())
-    return why.str();
+  const UnrollLoopsOptions options;
+  if (std::string why = whyNever(loop, options.mostWrites); !why.empty())
+    return why;
   int64_t ofTurn = 0, turns = turnsOf(cast<LoopLikeOpInterface>(loop))->count;
   for (Region &region : loop->getRegions())
     ofTurn += llvm::count_if(region.getOps(),
                              [](Operation &op) { return isCounted(&op); });
-  int64_t limit = UnrollLoopsOptions().limit;
+  const int64_t limit = options.limit;
   if (ofTurn == 0 || turns <= limit / ofTurn)
     return "";
   return "its " + std::to_string(turns) + " turns of " +

@@ -81,6 +81,9 @@ def plan_nodes(
     profile, roofline: costs, as for `graph_of`.
     budget: as for `place`.
 
+    Loops that count from one constant to another are written out (docs/splitting.md#loops),
+    unless the step has `unroll="never"`.
+
     Warns where something needs the whole batch, as its statistics do: there is one part then.
     Raises CompileError for a step without a batch that divides into parts (one part needs
     none), and where nothing fits; ValueError for another machine.
@@ -92,10 +95,11 @@ def plan_nodes(
     text, name = source_of(step)
     options = getattr(step, "options", None)
     passes = ["baechi-inline-step"]
-    if options is None or options.unroll != "never":
-        passes.append(compiler.step("baechi-unroll-loops", least_share="5"))
     cuts = options.cuts() if options is not None else []
     pins = [f"{name}={device}" for name, device in (pin or {}).items()]
+    if options is None or options.unroll != "never":
+        keep = [name for name in [*(pin or {}), *_cut(options)] if not set("*?[@") & set(name)]
+        passes.append(compiler.step("baechi-unroll-loops", least_share="5", keep=keep))
     if cuts or pins:
         passes.append(compiler.step("baechi-constrain", splits=cuts, pins=pins))
     costs = compiler.step(
@@ -142,6 +146,11 @@ def plan_nodes(
             found,
             done.stdout,
         )
+
+
+def _cut(options: Any) -> list[str]:
+    """What `split` names."""
+    return list(options.split or {}) if options is not None else []
 
 
 def _kind(machine: str) -> str:

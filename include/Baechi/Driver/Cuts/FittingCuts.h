@@ -83,8 +83,9 @@ private:
 
   /// What was seen of a way to cut, to which rules are added.
   struct Seen {
-    int64_t fewest = 2; ///< pieces of a rule
-    int outlined = 0;   ///< further ways
+    int64_t fewest = 2;       ///< pieces of a rule
+    int outlined = 0;         ///< further ways
+    bool isExhausted = false; ///< no more of them are looked at
     /// What needs most where all is cut that is asked for by now, as far as
     /// outlines show.
     std::optional<Neediest> most;

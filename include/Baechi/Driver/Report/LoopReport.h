@@ -21,6 +21,8 @@ struct LoopReport {
   UnrollChoice choice;
   /// The step with its loops written out is the one that is compiled.
   bool isKept = false;
+  /// As a placement that is given names their turns.
+  bool isPlaced = false;
   /// Where predictions decide; nothing: it does not fit.
   std::optional<int64_t> unrolledNs, wholeNs;
   /// Where both ran.

@@ -25,8 +25,8 @@ def UnrollLoops : Pass<"baechi-unroll-loops", "::mlir::ModuleOp"> {
 
     A loop stays whole, with a remark (`not-unrolled`) why, whose turns are not
     known, that has effects, that writes rows at places which it reads, as the
-    gradient of a look-up of several rows a turn does, or of which more than 128
-    turns write into one tensor. So does a loop within another one whose turns
+    gradient of a look-up of several rows a turn does, or of which more turns
+    than `most-writes` write into one tensor. So does a loop within another one whose turns
     are known only where those of the outer one are written out.
 
     ```mlir
@@ -63,8 +63,11 @@ def UnrollLoops : Pass<"baechi-unroll-loops", "::mlir::ModuleOp"> {
            "loop takes which is written out">,
     Option<"leastNs", "least-ns", "int64_t", "0",
            "what its operators take on average by the default roofline, in ns">,
+    Option<"mostWrites", "most-writes", "int64_t", "128",
+           "turns of a loop that write into a tensor, at most; kernels of more "
+           "of them take long to be formed">,
     ListOption<"keep", "keep", "std::string",
-               "patterns of the names of loops that stay whole">
+               "names of loops that stay whole">
   ];
   let statistics = [
     Statistic<"unrolledLoops", "unrolled", "loops that were written out">

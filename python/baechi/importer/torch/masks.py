@@ -32,6 +32,9 @@ def setitem(x: torch.Tensor, index: Any, value: Any) -> Any:
     before = _dimensions(x, index[:place], index)
     if not isinstance(value, torch.Tensor):
         value = torch.as_tensor(value, dtype=x.dtype)
+    # Its leading ones are left out.
+    while value.dim() > view.dim() - mask.dim() + 1 and value.shape[0] == 1:
+        value = value.squeeze(0)
     result = _put(view, mask, before, value)
     if result is NotImplemented:
         return result
