@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Loops that are written out turn by turn, compared with `jax.jit`."""
 
+import re
 import warnings
 
 import numpy as np
@@ -251,6 +252,20 @@ def test_several_devices_share_turns_where_that_is_predicted_to_be_faster():
     assert not told(whole)
     assert whole.explain("*while*")
     assert compiled.explain("*turn3*")
+
+
+@pytest.mark.parametrize("turns, pin", [(129, None), (9, {"while": "host1"})])
+def test_what_was_written_out_is_explained(turns, pin):
+    def step(x, w):
+        h, hs = lax.scan(lambda h, _: (jnp.tanh(h @ w), h), x, None, turns)
+        with jax.named_scope("other"):
+            return lax.fori_loop(0, 3, lambda i, h: jnp.sin(h @ w), h), hs.sum()
+
+    compiled = baechi.jit(step, machine="host:2", unroll="always", pin=pin, **QUICK)
+    assert_close(compiled(X[0], W), jax.jit(step)(X[0], W))
+    operators = [name for name in compiled.placement if name not in ("x", "w")]
+    for name in (operators[0], operators[-1]):
+        assert re.match(rf"operator \d+ '{name}' is on host", compiled.explain(name))
 
 
 def test_a_limit_of_memory_that_whole_loops_exceed():

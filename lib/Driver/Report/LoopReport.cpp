@@ -85,5 +85,7 @@ json::Object LoopReport::toJson() const {
                       {"limit", choice.limit},
                       {"least_share", choice.leastShare},
                       {"least_ns", choice.leastNs},
+                      {"most_writes", choice.mostWrites},
+                      {"keep", json::Array(choice.keep)},
                       {"text", json::Array(lines())}};
 }

@@ -29,8 +29,9 @@ from baechi.steps.library import StepLibrary
 from baechi.steps.library_file import StepError
 from baechi.steps.memory import LeastMemory, Memory
 
-# Where a remark is of: the tool's place, and the operator's name, which its text begins with.
-_REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
+# Where a remark is of: the tool's place, and the operator's name, which its text begins with, with
+# the name and the place of what it was made of.
+_REMARK = re.compile(r'^.*?: remark: (loc\((?:"[^"]*"|[():\d])*\): )?')
 
 
 def time_text(ns: float) -> str:
@@ -332,6 +333,8 @@ class Program:
             limit=loops.get("limit"),
             least_share=loops.get("least_share"),
             least_ns=loops.get("least_ns"),
+            most_writes=loops.get("most_writes"),
+            keep=loops.get("keep"),
         )
         checkpoints = self.library.program.get("checkpoints", {})
         undo = compiler.step(
