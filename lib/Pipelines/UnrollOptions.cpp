@@ -18,10 +18,7 @@ baechi::unrollChoiceOf(const CompileOptions &options) {
   UnrollChoice choice;
   for (const auto *rules : {&options.pins, &options.split})
     for (llvm::StringRef rule : *rules)
-      // What a pattern with wildcards means, turns may be, too.
-      if (llvm::StringRef name = rule.rsplit('=').first;
-          name.find_first_of("*?[@") == llvm::StringRef::npos)
-        choice.keep.push_back(name.str());
+      choice.keep.push_back(rule.rsplit('=').first.str());
   if (options.unroll == "always") {
     choice.always = true;
     choice.leastShare = choice.leastNs = 0;

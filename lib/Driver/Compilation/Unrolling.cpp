@@ -126,7 +126,9 @@ llvm::Error Compilation::unrollLoops() {
   // Replicas that a program is written for compute at once already.
   if (!report.choice.always && (*findFuncStep(*unrolled))->hasAttr(kReplicas))
     return llvm::Error::success();
-  Phase phase(listener, "comparing loops");
+  std::optional<Phase> phase;
+  if (!isSaid)
+    phase.emplace(listener, "comparing loops");
   llvm::Expected<SplitChoice> splits = splitChoiceOf(asked, devices);
   if (!splits)
     return splits.takeError();

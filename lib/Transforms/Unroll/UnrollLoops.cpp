@@ -163,6 +163,7 @@ private:
     return name;
   }
 
+  /// What a pattern with wildcards means, turns may be, too.
   bool isToBeKept(Operation *loop) {
     return llvm::is_contained(options.keep, nameOf(loop));
   }

@@ -98,8 +98,8 @@ def plan_nodes(
     cuts = options.cuts() if options is not None else []
     pins = [f"{name}={device}" for name, device in (pin or {}).items()]
     if options is None or options.unroll != "never":
-        keep = [name for name in [*(pin or {}), *_cut(options)] if not set("*?[@") & set(name)]
-        passes.append(compiler.step("baechi-unroll-loops", least_share="5", keep=keep))
+        named = [rule.rsplit("=", 1)[0] for rule in (*cuts, *pins)]
+        passes.append(compiler.step("baechi-unroll-loops", least_share="5", keep=named))
     if cuts or pins:
         passes.append(compiler.step("baechi-constrain", splits=cuts, pins=pins))
     costs = compiler.step(
@@ -146,11 +146,6 @@ def plan_nodes(
             found,
             done.stdout,
         )
-
-
-def _cut(options: Any) -> list[str]:
-    """What `split` names."""
-    return list(options.split or {}) if options is not None else []
 
 
 def _kind(machine: str) -> str:

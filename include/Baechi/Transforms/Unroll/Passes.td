@@ -26,8 +26,8 @@ def UnrollLoops : Pass<"baechi-unroll-loops", "::mlir::ModuleOp"> {
     A loop stays whole, with a remark (`not-unrolled`) why, whose turns are not
     known, that has effects, that writes rows at places which it reads, as the
     gradient of a look-up of several rows a turn does, or of which more turns
-    than `most-writes` write into one tensor. So does a loop within another one whose turns
-    are known only where those of the outer one are written out.
+    than `most-writes` write into one tensor. So does a loop within another one
+    whose turns are known only where those of the outer one are written out.
 
     ```mlir
     func.func @step(%w: tensor<2x8xf32>, %x: tensor<8xf32>) -> tensor<8xf32> {

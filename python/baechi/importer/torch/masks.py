@@ -63,21 +63,19 @@ def _put(x, mask, before, value, accumulate=False):
         return NotImplemented
     mask = mask.to(torch.bool)
     along = value.dim() - after - 1  # the dimension of the chosen places
+    count = value.shape[along] if along >= 0 else 1  # 1: one for all
     shape = list(value.shape)
     if along >= 0:
-        if shape[along] != 1:
-            count = shape[along]
-            torch._assert_async(mask.sum() == count, _message(count))
-            if not count:
-                return x.clone()
-            ranks = (torch.cumsum(mask.reshape(-1), 0) - 1).clamp(0, count - 1)
-            value = value.index_select(along, ranks)
-            shape[along : along + 1] = mask.shape
-        else:
-            shape[along : along + 1] = [1] * mask.dim()
-        value = value.reshape(shape)
-    if torch.broadcast_shapes(value.shape, x.shape) != x.shape:
+        shape[along : along + 1] = [1] * mask.dim() if count == 1 else mask.shape
+    if torch.broadcast_shapes(shape, x.shape) != x.shape:
         return NotImplemented
+    if count != 1:
+        torch._assert_async(mask.sum() == count, _message(count))
+        if not count:
+            return x.clone()
+        ranks = (torch.cumsum(mask.reshape(-1), 0) - 1).clamp(0, count - 1)
+        value = value.index_select(along, ranks)
+    value = value.reshape(shape)
     mask = mask.reshape([*mask.shape, *[1] * after])
     return torch.where(mask, x + value if accumulate else value, x)
 
