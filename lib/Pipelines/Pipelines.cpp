@@ -197,6 +197,8 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   products.biases = only > 0;
   products.updates = only == 1 && !options.asksByNames();
   auto lowered = std::make_shared<LoweredKernels>();
+  if (splits.exact)
+    manager.addPass(createFoldSums());
   // Passes compare no predictions.
   if (auto unroll = llvm::cantFail(unrollChoiceOf(options));
       unroll && (unroll->always || unroll->byStepAlone)) {

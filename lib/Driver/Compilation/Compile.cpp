@@ -19,6 +19,7 @@
 #include "Baechi/Placement/Model/Nodes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
+#include "Baechi/Transforms/Exact/Passes.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -55,6 +56,13 @@ Compilation::read(DriverOptions options, placement::Machine machine,
   if (llvm::Error error = compilation->readModel())
     return std::move(error);
   return compilation;
+}
+
+/// Decides on \p model as it is written what rounds, where sums have one order.
+static LogicalResult foldSums(ModuleOp model) {
+  PassManager passes(model.getContext());
+  passes.addPass(createFoldSums());
+  return passes.run(model);
 }
 
 llvm::Error Compilation::readModel() {
@@ -98,16 +106,18 @@ llvm::Error Compilation::readModel() {
       !why.empty())
     return llvm::createStringError(why);
   readChecks();
-  if (llvm::Error error = unrollLoops())
-    return error;
-  if (llvm::Error error = undoCheckpoints())
-    return error;
   llvm::Expected<SplitChoice> splits =
       splitChoiceOf(asked, placement::numComputing(target));
   if (!splits)
     return splits.takeError();
   if (splits->exact && hasDeviceOf("cuda"))
     return llvm::createStringError(kExactOnGpus);
+  if (splits->exact && failed(foldSums(forms.model())))
+    return diagnosed();
+  if (llvm::Error error = unrollLoops())
+    return error;
+  if (llvm::Error error = undoCheckpoints())
+    return error;
   SmallVector<SplitChoice> choices;
   if (!splits->always)
     choices.push_back({.reductions = splits->reductions,

@@ -13,6 +13,7 @@
 #include "Baechi/Analysis/SumOrders.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "FixedPoint.h"
+#include "Baechi/Transforms/ContractionPatterns.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -104,13 +105,6 @@ static constexpr size_t kMaxBody = 200;
 static constexpr size_t kMaxRecomputedBody = 30;
 /// ... and this many users.
 static constexpr unsigned kMaxRecomputingUsers = 8;
-
-bool formkernels::isShuffle(GenericOp op) {
-  return op.getNumReductionLoops() == 0 && op.getNumDpsInputs() == 1 &&
-         op->getNumResults() == 1 && llvm::hasSingleElement(*op.getBody()) &&
-         op.getBody()->getTerminator()->getOperand(0) ==
-             op.getBody()->getArgument(0);
-}
 
 static bool isTranspose(GenericOp op) {
   return isShuffle(op) &&

@@ -79,9 +79,6 @@ void widenSums(mlir::func::FuncOp step);
 /// those with a tensor of one number sums that are computed once.
 void foldIntoContractions(mlir::func::FuncOp step);
 
-/// Moves elements without computing anything.
-bool isShuffle(mlir::linalg::GenericOp op);
-
 /// Fuses elementwise operations into their consumers where that saves memory
 /// traffic, recomputing cheap ones. `maxBuffers`: the most tensors that the
 /// fused operation may read and write, 0 for any number.

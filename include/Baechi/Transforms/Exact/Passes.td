@@ -10,6 +10,63 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldSums : Pass<"baechi-fold-sums", "::mlir::ModuleOp"> {
+  let summary = "add the terms of products that are added up in one sum";
+  let description = [{
+    Before loops are written out and `--baechi-fix-sums`, where sums have one
+    order (`splits=exact`). A matrix product, or a convolution, plus another is
+    one sum: its terms are added to what the other comes to, as in the gradient
+    of a weight that each time step uses. So it is where a loop adds a product
+    to what its earlier turns have added up, whether its turns are written out
+    afterwards or not.
+
+    Done here, on the whole step as it is written, since a sum that starts from
+    another's result rounds otherwise: forming kernels decides it by who reads a
+    tensor, which is not the same in pieces. Transpositions of products go, too:
+    they write there. Operations of which `baechi` attributes say something stay
+    as they are.
+
+    ```mlir
+    #lhs = affine_map<(i, j, k) -> (i, k)>
+    #rhs = affine_map<(i, j, k) -> (k, j)>
+    #sum = affine_map<(i, j, k) -> (i, j)>
+    #all = affine_map<(i, j) -> (i, j)>
+    func.func @step(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor<4x8xf32>, %d: tensor<8x4xf32>) -> tensor<4x4xf32> {
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<4x4xf32>
+      %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x4xf32>) -> tensor<4x4xf32>
+      %0 = linalg.generic {indexing_maps = [#lhs, #rhs, #sum], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%start : tensor<4x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %4 = arith.mulf %x, %y : f32
+        %5 = arith.addf %sum, %4 : f32
+        linalg.yield %5 : f32
+      } -> tensor<4x4xf32>
+      %1 = linalg.generic {indexing_maps = [#lhs, #rhs, #sum], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%c, %d : tensor<4x8xf32>, tensor<8x4xf32>) outs(%start : tensor<4x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %4 = arith.mulf %x, %y : f32
+        %5 = arith.addf %sum, %4 : f32
+        linalg.yield %5 : f32
+      } -> tensor<4x4xf32>
+      %2 = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+          ins(%0, %1 : tensor<4x4xf32>, tensor<4x4xf32>) outs(%empty : tensor<4x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %out: f32):
+        %4 = arith.addf %x, %y : f32
+        linalg.yield %4 : f32
+      } -> tensor<4x4xf32>
+      return %2 : tensor<4x4xf32>
+    }
+    ```
+    becomes by `--baechi-fold-sums`
+    ```mlir
+    TODO
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def FixSums : Pass<"baechi-fix-sums", "::mlir::ModuleOp"> {
   let summary = "give each sum one order, whatever computes it";
   let description = [{

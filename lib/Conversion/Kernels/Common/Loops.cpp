@@ -124,7 +124,9 @@ LogicalResult lowerKernel(func::FuncOp kernel,
       markSums(generic);
     if (!inOrder && isLoopOfDots(generic))
       markLoopOfDots(generic);
-    bool isProduct = linalg::isaContractionOpInterface(op);
+    // Of what was a product, too, such as one with a tensor of one number.
+    bool isProduct = linalg::isaContractionOpInterface(op) ||
+                     (inOrder && isOneChain(generic));
     if (isProduct && laneSumsOf(generic).empty())
       orderContractionLoops(rewriter, generic);
     // An exact product's sum has one order, also where it is in tiles. A sum
