@@ -78,7 +78,10 @@ static constexpr CompileOption table[] = {
      .text = &Options::placement},
     {.name = "splits",
      .value = "MODE",
-     .help = "cut operators into pieces that devices compute at once: none "
+     .help = "cut operators into pieces that devices compute at once: auto "
+             "(exact, but nothing is cut where a --placement is of whole "
+             "operators; none where there are GPUs, replicas or --split, and in "
+             "passes, which compare nothing), none "
              "(only what is asked for), exact (where the step is faster, no "
              "sum is cut and each has one order: the same bits on any number "
              "of host devices), any (where the step is faster; sums are "
@@ -283,9 +286,9 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
   choice.asked = options.split;
   llvm::StringRef text = options.splits;
   if (options.replicas > 1) {
-    if (text != "none")
+    if (text != "none" && text != "auto")
       return llvm::createStringError(
-          "--replicas cuts the batch and nothing else: leave --splits at none");
+          "--replicas cuts the batch and nothing else: leave --splits at auto");
     if (options.replicas > 64)
       return llvm::createStringError("--replicas is at most 64, not " +
                                      llvm::Twine(options.replicas));
@@ -293,7 +296,7 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
     choice.reductions = choice.always = true;
     return choice;
   }
-  if (text == "none")
+  if (text == "none" || text == "auto")
     return choice;
   choice.pieces = devices;
   choice.exact = text.consume_front("exact");
@@ -312,7 +315,7 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
       choice.pieces <= 64)
     return choice;
   return llvm::createStringError(
-      "--splits is none, exact, any, canonical:N, micro:N, forced:N or "
+      "--splits is auto, none, exact, any, canonical:N, micro:N, forced:N or "
       "exact-forced:N, with N between 2 and 64");
 }
 

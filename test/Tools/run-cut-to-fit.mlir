@@ -1,7 +1,7 @@
 // An operator that needs more than the device has is cut into pieces, where the
 // results keep the bits of the whole step.
-// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1 --steps=2 --outputs=%t.whole.npz
-// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=2 --outputs=%t.cut.npz --json=%t.json 2>&1 | FileCheck %s
+// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1 --splits=none --steps=2 --outputs=%t.whole.npz
+// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --splits=none --steps=2 --outputs=%t.cut.npz --json=%t.json 2>&1 | FileCheck %s
 // RUN: cmp %t.whole.npz %t.cut.npz
 // RUN: FileCheck %s --check-prefix=JSON --input-file=%t.json
 // CHECK: note: the step as it is does not fit the memories; it is computed in pieces, as fit-memory=auto does
@@ -11,10 +11,10 @@
 // JSON: "cut_to_fit"
 // JSON: "bits": "proven"
 
-// With exact sums nothing needs to be compared, and with any sums may be rounded
+// With exact sums, as by default, nothing needs to be compared, and with any sums may be rounded
 // otherwise.
-// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1 --steps=1 --splits=exact --outputs=%t.exact.npz
-// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 --splits=exact --outputs=%t.exact-cut.npz | FileCheck %s --check-prefix=EXACT
+// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1 --steps=1 --outputs=%t.exact.npz
+// RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 --outputs=%t.exact-cut.npz | FileCheck %s --check-prefix=EXACT
 // RUN: cmp %t.exact.npz %t.exact-cut.npz
 // EXACT: results have the bits of the whole step, as sums stay whole (splits=exact)
 // RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 --splits=any | FileCheck %s --check-prefix=ANY

@@ -16,7 +16,7 @@
 // RUN: not baechi-opt %t.mlir --baechi-compile="splits=any" 2>&1 | FileCheck %s --check-prefix=MACHINE
 // RUN: not baechi-opt %t.mlir --baechi-compile="splits=some" 2>&1 | FileCheck %s --check-prefix=MODE
 // MACHINE: splits=any cuts one piece a device, and the pipeline has no machine: machine ''
-// MODE: --splits is none, exact, any, canonical:N, micro:N, forced:N or exact-forced:N
+// MODE: --splits is auto, none, exact, any, canonical:N, micro:N, forced:N or exact-forced:N
 
 // CHECK: @step(%{{.*}}: tensor<5x6xf32> {baechi.name = "x", baechi.split = #baechi.split<dim = 0, sizes = [3, 2]>}
 // CHECK-SAME: {baechi.name = "enc/w"})

@@ -35,7 +35,7 @@ struct CompileOptions {
   std::string objective = "makespan";
   std::vector<std::string> pins;
   std::string placement;
-  std::string splits = "none";
+  std::string splits = "auto";
   std::vector<std::string> split;
   unsigned replicas = 1;
   std::string exchange;

@@ -19,7 +19,6 @@
 #include "Baechi/Placement/Model/Nodes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
-#include "Baechi/Transforms/Exact/Passes.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -58,13 +57,6 @@ Compilation::read(DriverOptions options, placement::Machine machine,
   return compilation;
 }
 
-/// Decides on \p model as it is written what rounds, where sums have one order.
-static LogicalResult foldSums(ModuleOp model) {
-  PassManager passes(model.getContext());
-  passes.addPass(createFoldSums());
-  return passes.run(model);
-}
-
 llvm::Error Compilation::readModel() {
   if (!asked.text)
     if (std::string error =
@@ -101,6 +93,7 @@ llvm::Error Compilation::readModel() {
     return diagnosed();
   if (llvm::Error error = checkReplicated(asked))
     return error;
+  settleSplits();
   if (std::string why = whyTooManyDevices(
           asked.replicas, int64_t(placement::numComputing(target)));
       !why.empty())
@@ -112,7 +105,7 @@ llvm::Error Compilation::readModel() {
     return splits.takeError();
   if (splits->exact && hasDeviceOf("cuda"))
     return llvm::createStringError(kExactOnGpus);
-  if (splits->exact && failed(foldSums(forms.model())))
+  if (splits->exact && failed(foldSums()))
     return diagnosed();
   if (llvm::Error error = unrollLoops())
     return error;
@@ -135,7 +128,7 @@ llvm::Error Compilation::readModel() {
   if (*sliced)
     choices.push_back(**sliced);
   slicesParameters = bool(*sliced);
-  if (splits->pieces >= 2)
+  if (splits->pieces >= 2 && mayCut)
     choices.push_back(*splits);
   Phase phase(listener, "forming kernels");
   for (auto [number, choice] : llvm::enumerate(choices)) {
@@ -188,6 +181,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
     return llvm::createStringError(costs.whyNotRead());
   addAsWritten(firstChoice);
   addOtherCuts(forms, compilers);
+  leaveOutPieces();
   addMicroBatches();
   auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
@@ -323,32 +317,6 @@ void Compilation::findRoofline() {
       stepRoofline(module(), *costs.profile().peaks,
                    std::min<int64_t>(devices, runtime::queryHost().cores));
   compiled.manifest["roofline"] = roofline->toJson();
-}
-
-void Compilation::reportPieces(size_t best,
-                               llvm::ArrayRef<Candidate> candidates) {
-  size_t whole = compilers.size(), cut = compilers.size();
-  for (auto [number, compiler] : llvm::enumerate(compilers))
-    if (compiler->splits().classes.empty())
-      whole = number;
-    else if (cut == compilers.size() || number == best)
-      cut = number;
-  if (cut == compilers.size() && compilers.size() < 2)
-    return; // Nothing was asked for.
-  PieceReport report;
-  report.isCompared = whole < compilers.size() && compilers.size() > 1;
-  if (report.isCompared) {
-    report.wholeNs = candidates[whole].predictedNs;
-    report.triedWholeNs = candidates[whole].triedNs;
-  }
-  if (cut < compilers.size()) {
-    report.cut = compilers[cut]->splits();
-    report.piecesNs = candidates[cut].predictedNs;
-    report.triedPiecesNs = candidates[cut].triedNs;
-    report.isKept = cut == best;
-  }
-  compiled.manifest["pieces"] = report.toJson();
-  pieces = std::move(report);
 }
 
 void Compilation::use(HostCompiler &compiler) {

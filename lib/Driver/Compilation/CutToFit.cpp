@@ -102,8 +102,8 @@ Compilation::compileInPieces(FittingCut &fitting, SetArguments setArguments,
                              int64_t tooLongNs, std::string &differs) {
   HostCompiler &before = *hostCompiler;
   use(*fitting.compiler);
-  bool keepsBits = asked.splits == "none";
-  if (keepsBits && fitting.unproven.empty())
+  bool keepsBits = asked.splits != "any";
+  if (asked.splits == "none" && fitting.unproven.empty())
     useGeneratedCode(module());
   llvm::Error error = findCurrentCosts(setArguments);
   FailureOr<CompiledProgram> program = failure();
@@ -163,8 +163,9 @@ FailureOr<CompiledProgram> Compilation::takeCut(FittingCut &fitting,
     return failure();
   }
   using Bits = CutReport::Bits;
-  report.bits = asked.splits == "exact"    ? Bits::Exact
-                : asked.splits != "none"   ? Bits::Rounded
+  bool isExact = fitting.way.exact && !fitting.way.reductions;
+  report.bits = asked.splits == "any"      ? Bits::Rounded
+                : isExact                  ? Bits::Exact
                 : fitting.unproven.empty() ? Bits::Proven
                                            : Bits::Compared;
   report.unproven = fitting.unproven;

@@ -38,10 +38,14 @@ bool Compilation::canMeasureLater() {
       llvm::all_of(target.devices, [](const placement::Device &device) {
         return device.kind == kKind;
       });
-  // Pieces and slices are compared with the whole step, and pins, files and
-  // periods are of several devices.
-  return areHosts && compilers.size() == 1 && asked.costs == "measured" &&
-         asked.stepTimes.empty() && asked.splits == "none" &&
+  // Slices are compared with the whole step, and pins, files and periods are of
+  // several devices. Pieces of exact sums have the bits of the whole, which
+  // comes first.
+  bool isOfWhole =
+      asked.splits == "exact" ||
+      (asked.splits == "none" && compilers.size() == 1);
+  return areHosts && isOfWhole && asked.costs == "measured" &&
+         asked.stepTimes.empty() &&
          asked.split.empty() && asked.replicas < 2 && asked.pins.empty() &&
          asked.placement.empty() && asked.expert.empty() &&
          asked.objective == "makespan" && !asked.otherProcesses &&

@@ -50,17 +50,6 @@ static std::optional<int64_t> predict(const ModelForms &forms, ModuleOp model,
   return least;
 }
 
-/// Whether a placement file is of a step whose loops were written out.
-static bool namesTurns(const std::string &file) {
-  std::vector<placement::NamedDevice> placed;
-  // What is wrong with it is told where it is taken.
-  return !file.empty() &&
-         placement::readPlacementByName(file, placed).empty() &&
-         llvm::any_of(placed, [](const placement::NamedDevice &each) {
-           return StringRef(each.name).contains(".turn");
-         });
-}
-
 /// Whether a step on one device could be short of memory.
 static bool mayBeTight(ModuleOp model, const placement::Machine &machine) {
   FailureOr<func::FuncOp> step = findFuncStep(model);
@@ -104,7 +93,7 @@ llvm::Error Compilation::unrollLoops() {
   report.choice = **asksFor;
   // A placement's names are those of the step as it was placed.
   report.isPlaced = !report.choice.always && !asked.placement.empty();
-  if (report.isPlaced && !namesTurns(asked.placement))
+  if (report.isPlaced && !placesParts(asked.placement, ".turn"))
     return llvm::Error::success();
   bool isSaid =
       report.choice.always || report.choice.byStepAlone || report.isPlaced;

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Cuts/FittingCuts.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
@@ -114,7 +115,8 @@ std::vector<FittingCuts::Way> FittingCuts::waysToCut(const ModelForms &forms,
   std::vector<Way> ways{{first}};
   // What asks for other pieces of the batch has no room for these.
   bool mayBeChained =
-      asked.replicas == 1 && (asked.splits == "none" || asked.splits == "any");
+      asked.replicas == 1 && (asked.splits == "none" ||
+                              asked.splits == "exact" || asked.splits == "any");
   // Where sums in their order take too much, pieces may have the same bits
   // nevertheless.
   for (unsigned count : {2, 4, 8, 16})
@@ -122,6 +124,7 @@ std::vector<FittingCuts::Way> FittingCuts::waysToCut(const ModelForms &forms,
       if (mayBeChained)
         ways.push_back({{.pieces = count,
                          .reductions = true,
+                         .exact = first.exact,
                          .chained = true,
                          .ordered = ordered,
                          .asked = asked.split}});
@@ -318,7 +321,8 @@ bool FittingCuts::form(FittingCut &fitting, int64_t fewest) {
 static StringRef libraryKernel(ModuleOp module) {
   for (auto kernel : module.getOps<func::FuncOp>())
     if (kernel->hasAttr(BaechiDialect::kKernel) && !kernel.isExternal() &&
-        askedImplementation(kernel) != kGenerated)
+        askedImplementation(kernel) != kGenerated &&
+        askedImplementation(kernel) != kExact)
       return kernel.getSymName();
   return "";
 }
@@ -360,7 +364,10 @@ void FittingCuts::formNext() {
   cut.way = std::move(ways[numFormed++].choice);
   (void)forms.quietly([&] {
     bool fits = form(cut, fewest);
-    if (fits && forms.options().splits == "none")
+    // Where each sum has one order and none is cut, nothing differs.
+    bool keepsBits = forms.options().splits != "any",
+         isExact = cut.way.exact && !cut.way.reductions;
+    if (fits && keepsBits && !isExact)
       cut.unproven = whyNotProven(cut.way);
     if (fits)
       waiting.push_back(std::move(cut));

@@ -47,9 +47,8 @@ static constexpr size_t kMostOperations = 100'000;
 /// The roofline may be wrong by this part of what it predicts.
 static constexpr double kSurely = 0.05;
 
-/// What is predicted by the roofline, without a word; nullopt: does not fit.
-static std::optional<int64_t> predictQuietly(const ModelForms &forms,
-                                             HostCompiler &compiler) {
+std::optional<int64_t> baechi::predictQuietly(const ModelForms &forms,
+                                              HostCompiler &compiler) {
   FailureOr<int64_t> ns = failure();
   CompileOptions options = forms.options();
   options.budget = budgetOfComparing(options.budget);

@@ -95,8 +95,8 @@ static std::string describePrediction(const PieceReport &report) {
     return pieces + "; the whole step was not compared";
   if (!report.wholeNs)
     return pieces + "; the whole step does not fit the memories";
-  std::string text =
-      pieces + ", the whole step " + millisecondsText(*report.wholeNs);
+  std::string text = (report.isEstimated ? "by the roofline " : "") + pieces +
+                     ", the whole step " + millisecondsText(*report.wholeNs);
   if (!report.isKept || !report.piecesNs)
     return text;
   // They may be kept for what a few steps took.
@@ -181,6 +181,7 @@ json::Object PieceReport::toJson() const {
                               {"results", cut.results},
                               {"whole", std::move(storedWhole)}}},
       {"compared", isCompared},
+      {"estimated", isEstimated},
       {"pieces_ns", orNull(piecesNs)},
       {"whole_ns", orNull(wholeNs)},
       {"tried_pieces_ns", orNull(triedPiecesNs)},

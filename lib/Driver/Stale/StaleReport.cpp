@@ -128,7 +128,7 @@ llvm::Error baechi::checkStale(const std::optional<StaleOptions> &stale,
         "send with --bandwidth=B, and leave one of them off");
   for (auto [name, isAsked] : {std::pair("exchange", !driver.exchange.empty()),
                                {"factors", driver.factors != "none"},
-                               {"splits", driver.splits != "none"},
+                               {"splits", driver.splits != "none" && driver.splits != "auto"},
                                {"split", !driver.split.empty()},
                                {"overlap-steps", steps.overlap},
                                {"reference", !steps.reference.empty()},

@@ -9,6 +9,7 @@
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Transforms/ContractionPatterns.h"
 #include "Baechi/Transforms/Exact/Passes.h"
+#include "ShowBodies.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -76,6 +77,7 @@ struct FoldSum : OpRewritePattern<linalg::GenericOp> {
 
 struct FoldSums : public baechi::impl::FoldSumsBase<FoldSums> {
   void runOnOperation() override {
+    showBodies(getOperation());
     RewritePatternSet patterns(&getContext());
     populateTransposedResults(patterns);
     patterns.add<FoldSum>(&getContext());

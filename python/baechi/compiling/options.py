@@ -27,7 +27,7 @@ _LEAST_SLICE = 1024  # bytes
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _CUDA_CONVOLUTIONS = ("measured", "generated", "cudnn")
 _SPLITS = re.compile(
-    r"none|exact|any|(canonical|micro|forced|exact-forced):([2-9]|[1-5][0-9]|6[0-4])"
+    r"auto|none|exact|any|(canonical|micro|forced|exact-forced):([2-9]|[1-5][0-9]|6[0-4])"
 )
 
 
@@ -83,7 +83,7 @@ class CompileOptions:
     measure: str = "auto"
     cuda_math: str = "fp32"
     cuda_convolutions: str = "measured"
-    splits: str = "none"
+    splits: str = "auto"
     split: Mapping[str, tuple[int, int] | str] | None = None
     transfers: str = "lend"
     fit_memory: str = "auto"
@@ -119,7 +119,7 @@ class CompileOptions:
         _check_word("replan", self.replan, _REPLAN)
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
-                f"splits is {self.splits!r}: give 'none', 'any' (where it is faster), "
+                f"splits is {self.splits!r}: give 'auto', 'none', 'any' (where it is faster), "
                 "'exact' (where it is faster, with the whole step's bits), 'canonical:N' "
                 "(always in N pieces, 2 to 64), 'micro:N' (always in N micro-batches), or, for "
                 "tests, 'forced:N' or 'exact-forced:N' (whatever can be cut)"
@@ -128,10 +128,10 @@ class CompileOptions:
             raise TypeError(f"replicas is {self.replicas!r}: give how many parts the batch has")
         if not 1 <= self.replicas <= 64:
             raise ValueError(f"replicas is {self.replicas}: give 1 to 64 parts of the batch")
-        if self.replicas > 1 and self.splits != "none":
+        if self.replicas > 1 and self.splits not in ("auto", "none"):
             raise ValueError(
                 f"replicas is {self.replicas} and splits {self.splits!r}: replicas cut the batch "
-                "and nothing else; leave splits at 'none'"
+                "and nothing else; leave splits at 'auto'"
             )
         _check_exchange(self.exchange, self.slice_bytes)
         if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):

@@ -89,7 +89,7 @@ def jit(
     measure: str = "auto",
     cuda_math: str = "fp32",
     cuda_convolutions: str = "measured",
-    splits: str = "none",
+    splits: str = "auto",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
     axis_name: str | None = None,
@@ -139,8 +139,9 @@ def jit(
         `tf32`, `bf16` or `fp16`; sums are in single precision.
     cuda_convolutions: what computes convolutions on GPUs: `measured` (cuDNN where it was measured
         to be faster, else generated code), `generated` or `cudnn`.
-    splits: how operators are cut into pieces that devices compute at once: `none`, `exact`
-        (where the step is faster; no sum is cut and each has one order, the
+    splits: how operators are cut into pieces that devices compute at once: `auto` (`exact`,
+        but nothing is cut where a `placement` is of whole operators; `none` where there are
+        GPUs, replicas or `split`), `none`, `exact` (where the step is faster; no sum is cut and each has one order, the
         same bits on any number of host devices), `any` (where the step is
         faster, in micro-batches where it fits in no other way; sums are rounded in another
         order), `canonical:N` (always in N pieces, the same bits on any number of devices) or

@@ -63,7 +63,7 @@ def compile(
     measure: str = "auto",
     cuda_math: str = "fp32",
     cuda_convolutions: str = "measured",
-    splits: str = "none",
+    splits: str = "auto",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replan: str | None = None,
     transfers: str = "lend",

@@ -55,7 +55,7 @@ def compile_step(
     measure: str = "auto",
     cuda_math: str = "fp32",
     cuda_convolutions: str = "measured",
-    splits: str = "none",
+    splits: str = "auto",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
     exchange: str | None = None,

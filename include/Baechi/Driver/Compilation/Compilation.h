@@ -27,6 +27,10 @@ struct Neediest;
 /// where a short form leaves it open.
 llvm::Expected<placement::Machine> readMachine(const std::string &spec);
 
+/// Whether a placement file names parts of operators, `.turn` of loops or
+/// `.piece`. What is wrong with it is told where it is taken.
+bool placesParts(const std::string &file, llvm::StringRef part);
+
 /// One model on its way to code for a machine: read, its kernels formed, costs
 /// found, placed, partitioned and compiled; and the same on one device, to
 /// measure and to compare with. Errors: a DiagnosedError where the compiler's
@@ -111,6 +115,14 @@ private:
   llvm::Error readModel();
   /// What the result that checks positions is about.
   void readChecks();
+  /// Says what `splits=auto` is here.
+  void settleSplits();
+  /// Decides on the model as it is written what rounds, where each sum has one
+  /// order.
+  mlir::LogicalResult foldSums();
+  /// Takes out pieces of exact sums, which save nothing but time, where they
+  /// are predicted by the roofline to save none.
+  void leaveOutPieces();
   /// Writes the model's loops out where that is asked for, or predicted to be
   /// faster.
   llvm::Error unrollLoops();
@@ -258,7 +270,10 @@ private:
   /// and the compiler that has it.
   mlir::OwningOpRef<mlir::ModuleOp> wholeLoops;
   std::optional<size_t> withWholeLoops;
-  std::optional<PieceReport> pieces; ///< where cutting was asked for
+  bool splitsAreSaid = false;        ///< not `auto`
+  bool mayCut = true;                ///< else whole operators are placed
+  std::optional<PieceReport> pieces; ///< where cutting was asked for, or tried
+  std::optional<PieceReport> leftOut; ///< what was not worth measuring
   std::optional<StepRoofline> roofline;
   /// A compiler and a kind each.
   std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>

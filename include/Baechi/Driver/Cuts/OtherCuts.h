@@ -19,6 +19,11 @@ namespace baechi {
 void addOtherCuts(const ModelForms &forms,
                   std::vector<ModelForms::Compiler> &compilers);
 
+/// What the placer alone gives \p compiler's step by the roofline, without a
+/// word; nullopt: it does not fit.
+std::optional<int64_t> predictQuietly(const ModelForms &forms,
+                                      HostCompiler &compiler);
+
 } // namespace baechi
 
 #endif // BAECHI_DRIVER_CUTS_OTHERCUTS_H

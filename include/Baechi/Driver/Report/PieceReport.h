@@ -21,6 +21,8 @@ struct PieceReport {
   bool isKept = false;
   /// The whole one was placed, too.
   bool isCompared = false;
+  /// By the roofline alone: pieces were no shorter, so nothing was measured.
+  bool isEstimated = false;
   /// As predicted; nothing: it does not fit the memories, or was not placed.
   std::optional<int64_t> piecesNs, wholeNs;
   /// The fastest of a few steps of each, which decided; nothing: the prediction

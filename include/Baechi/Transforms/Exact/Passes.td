@@ -60,7 +60,29 @@ def FoldSums : Pass<"baechi-fold-sums", "::mlir::ModuleOp"> {
     ```
     becomes by `--baechi-fold-sums`
     ```mlir
-    TODO
+    #map = affine_map<(d0, d1, d2) -> (d0, d2)>
+    #map1 = affine_map<(d0, d1, d2) -> (d2, d1)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    module {
+      func.func @step(%arg0: tensor<4x8xf32>, %arg1: tensor<8x4xf32>, %arg2: tensor<4x8xf32>, %arg3: tensor<8x4xf32>) -> tensor<4x4xf32> {
+        %cst = arith.constant 0.000000e+00 : f32
+        %0 = tensor.empty() : tensor<4x4xf32>
+        %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<4x4xf32>) -> tensor<4x4xf32>
+        %2 = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg2, %arg3 : tensor<4x8xf32>, tensor<8x4xf32>) outs(%1 : tensor<4x4xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %4 = arith.mulf %in, %in_0 : f32
+          %5 = arith.addf %out, %4 : f32
+          linalg.yield %5 : f32
+        } -> tensor<4x4xf32>
+        %3 = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<4x8xf32>, tensor<8x4xf32>) outs(%2 : tensor<4x4xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %4 = arith.mulf %in, %in_0 : f32
+          %5 = arith.addf %out, %4 : f32
+          linalg.yield %5 : f32
+        } -> tensor<4x4xf32>
+        return %3 : tensor<4x4xf32>
+      }
+    }
     ```
   }];
   let dependentDialects = [

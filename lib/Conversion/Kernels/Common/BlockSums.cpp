@@ -16,9 +16,10 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Terms of a block that is added in lanes, and of one that is added one after
-/// the other: no more than some hundred roundings each.
-constexpr int64_t kInLanes = 4096, kInTurn = 512;
+/// Terms of a block that is added in lanes, of one that is added one after the
+/// other, and of one of a product's: no more than some hundred roundings each,
+/// and what a register tile reads at a time lies in the first-level cache.
+constexpr int64_t kInLanes = 4096, kInTurn = 512, kInChain = 256;
 
 /// How often the result so far is a term of \p value.
 int timesIn(Value value, BlockArgument sum) {
@@ -32,8 +33,8 @@ int timesIn(Value value, BlockArgument sum) {
 
 class BlockSums {
 public:
-  BlockSums(RewriterBase &builder, linalg::GenericOp op)
-      : builder(builder), op(op), loc(op.getLoc()),
+  BlockSums(RewriterBase &builder, linalg::GenericOp op, bool isChain)
+      : builder(builder), op(op), isChain(isChain), loc(op.getLoc()),
         ranges(op.getStaticLoopRanges()), kinds(op.getIteratorTypesArray()),
         sizes(ranges), offsets(ranges.size()) {}
 
@@ -45,7 +46,6 @@ private:
     return kinds[loop] == utils::IteratorType::reduction;
   }
   bool isCut(size_t loop) const { return sizes[loop] != ranges[loop]; }
-  bool canBeCut(size_t loop);
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
@@ -58,6 +58,7 @@ private:
 
   RewriterBase &builder;
   linalg::GenericOp op;
+  bool isChain;
   Location loc;
   SmallVector<int64_t> ranges;
   SmallVector<utils::IteratorType> kinds;
@@ -80,34 +81,75 @@ bool baechi::addsUp(linalg::GenericOp op) {
 
 /// Whether a loop is a dimension of the operands as it is: not so that of a
 /// window.
-bool BlockSums::canBeCut(size_t loop) {
+/// How far \p expr moves with each iteration of \p loop, where that is always
+/// as far.
+static std::optional<int64_t> stepOf(AffineExpr expr, unsigned loop) {
+  if (!expr.isFunctionOfDim(loop))
+    return 0;
+  if (isa<AffineDimExpr>(expr))
+    return 1;
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return std::nullopt;
+  std::optional<int64_t> left = stepOf(binary.getLHS(), loop),
+                         right = stepOf(binary.getRHS(), loop);
+  if (!left || !right)
+    return std::nullopt;
+  if (expr.getKind() == AffineExprKind::Add)
+    return *left + *right;
+  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  if (expr.getKind() == AffineExprKind::Mul && factor)
+    return *left * factor.getValue();
+  return std::nullopt;
+}
+
+/// Whether a part of \p loop reads parts of the operands. Of windows, those of
+/// a product's sum alone.
+static bool canBeCut(linalg::GenericOp op, unsigned loop, bool isChain) {
   for (OpOperand &operand : op->getOpOperands())
-    for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
-      if (expr.isFunctionOfDim(loop) && !isa<AffineDimExpr>(expr))
+    for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
+      if (!expr.isFunctionOfDim(loop) || isa<AffineDimExpr>(expr))
+        continue;
+      std::optional<int64_t> step = stepOf(expr, loop);
+      if (!isChain || !step || *step <= 0)
         return false;
+    }
   return true;
 }
 
-bool BlockSums::plan() {
-  if (op.getNumReductionLoops() == 0 || !op.hasPureBufferSemantics() ||
+SmallVector<int64_t> baechi::blockOf(linalg::GenericOp op, bool isChain) {
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+  if (op.getNumReductionLoops() == 0 ||
       llvm::is_contained(ranges, ShapedType::kDynamic) ||
       llvm::is_contained(ranges, 0) || !addsUp(op))
-    return false;
-  int64_t most = laneSumsOf(op).empty() ? kInTurn : kInLanes;
+    return {};
+  int64_t most = isChain                   ? kInChain
+                 : laneSumsOf(op).empty() ? kInTurn
+                                           : kInLanes;
+  SmallVector<int64_t> sizes(ranges);
   int64_t terms = 1, inAll = 1; // of a block
   for (size_t loop = ranges.size(); loop-- > 0;) {
-    if (!isReduction(loop))
+    if (kinds[loop] != utils::IteratorType::reduction)
       continue;
-    if (terms * ranges[loop] > most && canBeCut(loop))
+    if (terms * ranges[loop] > most && canBeCut(op, loop, isChain))
       sizes[loop] = std::max<int64_t>(1, most / terms);
     terms *= sizes[loop];
     inAll *= ranges[loop];
   }
   if (inAll <= kShortSum || terms == inAll)
+    return {};
+  return sizes;
+}
+
+bool BlockSums::plan() {
+  SmallVector<int64_t> block = blockOf(op, isChain);
+  if (block.empty() || !op.hasPureBufferSemantics())
     return false;
+  sizes = std::move(block);
   // So that what is kept of the sums is small.
   for (size_t loop = 0; loop < ranges.size() && !isReduction(loop); ++loop)
-    if (canBeCut(loop))
+    if (canBeCut(op, loop, /*isChain=*/false))
       sizes[loop] = 1;
   return true;
 }
@@ -122,13 +164,24 @@ Value BlockSums::partOf(OpOperand &operand) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
   for (auto [extent, expr] :
        llvm::zip_equal(type.getShape(), map.getResults())) {
-    auto dim = dyn_cast<AffineDimExpr>(expr);
-    bool cut = dim && offsets[dim.getPosition()];
-    whole &= !cut;
-    from.push_back(cut ? OpFoldResult(offsets[dim.getPosition()])
-                       : builder.getIndexAttr(0));
-    extents.push_back(
-        builder.getIndexAttr(cut ? sizes[dim.getPosition()] : extent));
+    // From the first that the part's iterations read to the last.
+    OpFoldResult start = builder.getIndexAttr(0);
+    int64_t read = extent;
+    for (size_t loop = 0; loop < ranges.size(); ++loop) {
+      if (!offsets[loop] || !expr.isFunctionOfDim(loop))
+        continue;
+      int64_t step = *stepOf(expr, loop);
+      Value moved = offsets[loop];
+      if (step != 1)
+        moved = arith::MulIOp::create(builder, loc, moved, index(step));
+      if (auto before = dyn_cast<Value>(start))
+        moved = arith::AddIOp::create(builder, loc, before, moved);
+      start = moved;
+      read -= step * (ranges[loop] - sizes[loop]);
+      whole = false;
+    }
+    from.push_back(start);
+    extents.push_back(builder.getIndexAttr(read));
   }
   return whole ? operand.get()
                : memref::SubViewOp::create(builder, loc, operand.get(), from,
@@ -157,8 +210,10 @@ void BlockSums::convert(Value from, Value to, bool adds) {
       ArrayRef<AffineMap>{same, same}, parallel,
       [&](OpBuilder &body, Location at, ValueRange args) {
         Type wanted = args[1].getType();
-        Value value =
-            wanted.isF64()
+        Value value = args[0];
+        if (value.getType() != wanted)
+          value =
+              wanted.isF64()
                 ? arith::ExtFOp::create(body, at, wanted, args[0]).getResult()
                 : arith::TruncFOp::create(body, at, wanted, args[0])
                       .getResult();
@@ -229,19 +284,23 @@ SmallVector<linalg::GenericOp> BlockSums::emit() {
     results.push_back(partOf(result));
     auto type = cast<MemRefType>(results.back().getType());
     blocks.push_back(allocate(type, builder.getF32Type()));
-    sums.push_back(allocate(type, builder.getF64Type()));
-    convert(results.back(), sums.back(), /*adds=*/false);
+    sums.push_back(isChain ? results.back()
+                           : allocate(type, builder.getF64Type()));
+    if (!isChain)
+      convert(results.back(), sums.back(), /*adds=*/false);
   }
   emitLoops(0);
   for (auto [sum, result] : llvm::zip_equal(sums, results))
-    convert(sum, result, /*adds=*/false);
+    if (!isChain)
+      convert(sum, result, /*adds=*/false);
   builder.eraseOp(op);
   return std::move(emitted);
 }
 
 SmallVector<linalg::GenericOp> baechi::sumInBlocks(RewriterBase &rewriter,
-                                                   linalg::GenericOp op) {
-  BlockSums sums(rewriter, op);
+                                                   linalg::GenericOp op,
+                                                   bool isChain) {
+  BlockSums sums(rewriter, op, isChain);
   if (!sums.plan())
     return {op};
   return sums.emit();

@@ -131,10 +131,9 @@ LogicalResult lowerKernel(func::FuncOp kernel,
       orderContractionLoops(rewriter, generic);
     // An exact product's sum has one order, also where it is in tiles. A sum
     // of what was multiplied before stays a sum, as where that is not fused.
-    if (inOrder && isOneChain(generic))
-      continue;
-    for (linalg::GenericOp each : sumInBlocks(rewriter, generic))
-      if (!laneSumsOf(each).empty())
+    bool isChain = inOrder && isOneChain(generic);
+    for (linalg::GenericOp each : sumInBlocks(rewriter, generic, isChain))
+      if (!isChain && !laneSumsOf(each).empty())
         lowerLaneSum(rewriter, each);
   }
   return success();

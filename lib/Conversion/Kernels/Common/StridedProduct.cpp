@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Common/StridedProduct.h"
+#include "Common/BlockSums.h"
 #include "Baechi/Analysis/Contraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -125,6 +126,11 @@ bool setLoops(StridedProduct &found, const Contraction &product,
   found.rows = loopsOf(LoopClass::M);
   found.columns = loopsOf(LoopClass::N);
   found.sums = loopsOf(LoopClass::K);
+  if (SmallVector<int64_t> block = blockOf(product.op, /*isChain=*/true);
+      !block.empty())
+    for (unsigned loop : product.loops(LoopClass::K))
+      if (sizes[loop] > 1)
+        found.block.push_back(block[loop]);
   return true;
 }
 

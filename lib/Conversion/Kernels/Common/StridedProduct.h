@@ -70,6 +70,9 @@ struct StridedProduct {
   /// Loops through A, B and C; A and C; B and C; A and B. All but `batch` have
   /// at least one loop, if need be of one iteration.
   ProductLoops batch, rows, columns, sums;
+  /// Where the order of its sum is fixed and the sum is long: how far a block
+  /// goes in each of the loops `sums` (Common/BlockSums.h).
+  llvm::SmallVector<int64_t> block;
 };
 
 /// The product that `kernel` is, when it is one contraction of views of its

@@ -220,6 +220,34 @@ void chooseBlocks(TilePlan &plan, ProductLoops sums, int64_t room) {
   }
   plan.blocks = std::move(sums);
 }
+/// Distributes them as the blocks of the sum say: some of the innermost loops
+/// whole, a part of the next, and of all others one iteration; false where they
+/// are others.
+bool takeBlocks(TilePlan &plan, ProductLoops sums, ArrayRef<int64_t> block) {
+  while (!sums.empty() && block.back() == sums.back().size) {
+    plan.sums.insert(plan.sums.begin(), sums.pop_back_val());
+    block = block.drop_back();
+  }
+  if (sums.empty())
+    return false;
+  if (block.back() > 1) {
+    ProductLoop split = sums.pop_back_val();
+    plan.chunk = block.back();
+    block = block.drop_back();
+    plan.sums.insert(plan.sums.begin(), split);
+    int64_t chunks = llvm::divideCeil(split.size, plan.chunk);
+    sums.push_back({chunks,
+                    split.a * plan.chunk, split.b * plan.chunk, 0});
+  } else if (!plan.sums.empty()) {
+    plan.chunk = plan.sums.front().size;
+  } else {
+    return false;
+  }
+  if (llvm::any_of(block, [](int64_t size) { return size != 1; }))
+    return false;
+  plan.blocks = std::move(sums);
+  return true;
+}
 } // namespace
 
 VectorUnit baechi::hostVectorUnit() {
@@ -254,9 +282,10 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
                                           VectorUnit unit, bool inOrder) {
   for (ProductLoops *loops : {&product.batch, &product.rows, &product.columns})
     collapseLoops(*loops);
-  if (inOrder)
+  bool inBlocks = inOrder && !product.block.empty();
+  if (inOrder && !inBlocks)
     collapseNeighbours(product.sums);
-  else
+  else if (!inOrder)
     collapseLoops(product.sums);
   auto column = takeLoopAlongRows(product.columns);
   if (!column) {
@@ -279,7 +308,7 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   TilePlan plan;
   plan.operands = product.operands;
   plan.unit = unit;
-  plan.inOrder = inOrder || sizeOf(product.sums) <= kShortSum;
+  plan.inOrder = inOrder ? !inBlocks : sizeOf(product.sums) <= kShortSum;
   plan.column = *column;
   plan.row = row;
   plan.around = product.batch;
@@ -296,7 +325,10 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   // Rows so far apart share few sets of the caches.
   plan.packRows = !isPanel && plan.row.a == 1 &&
                   std::abs(product.sums.back().a) >= kFarApart;
-  chooseBlocks(plan, product.sums, termsInside(plan));
+  if (!inBlocks)
+    chooseBlocks(plan, product.sums, termsInside(plan));
+  else if (!takeBlocks(plan, product.sums, product.block))
+    return std::nullopt;
   if (inOrder && plan.operands.factors.size() > 1 && !plan.blocks.empty())
     return std::nullopt;
   plan.packPanel =
