@@ -78,6 +78,7 @@ struct FoldSum : OpRewritePattern<linalg::GenericOp> {
 struct FoldSums : public baechi::impl::FoldSumsBase<FoldSums> {
   void runOnOperation() override {
     showBodies(getOperation());
+    skipDilationZeros(getOperation(), /*inSumsAlone=*/true);
     RewritePatternSet patterns(&getContext());
     populateTransposedResults(patterns);
     patterns.add<FoldSum>(&getContext());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/SumOrders.h"
+#include "Baechi/Transforms/ContractionPatterns.h"
 #include "Baechi/Transforms/Passes.h"
 #include "Phases.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -62,6 +63,7 @@ public:
     if (failed(checkOperations(step)))
       return signalPassFailure();
     generalize(step);
+    // Before loops of extent 1 are dropped.
     skipDilationZeros(step);
     widenSums(step);
     cutOperandsToWindows(step);

@@ -66,11 +66,6 @@ void cutOperandsToWindows(mlir::func::FuncOp step);
 /// arithmetic and concatenations of tensors as structured operations.
 void generalize(mlir::func::FuncOp step);
 
-/// Leaves out the products with the zeros between the elements of a dilated
-/// tensor, as in the gradients of convolutions with strides. Run before loops
-/// of extent 1 are dropped.
-void skipDilationZeros(mlir::func::FuncOp step);
-
 /// Reductions that sum or multiply halves do so in single precision, and round
 /// once.
 void widenSums(mlir::func::FuncOp step);

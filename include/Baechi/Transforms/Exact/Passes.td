@@ -23,7 +23,9 @@ def FoldSums : Pass<"baechi-fold-sums", "::mlir::ModuleOp"> {
     Done here, on the whole step as it is written, since a sum that starts from
     another's result rounds otherwise: forming kernels decides it by who reads a
     tensor, which is not the same in pieces. Transpositions of products go, too:
-    they write there. Operations of which `baechi` attributes say something stay
+    they write there. So do the products with zeros of sums over a dilated
+    tensor, as the gradients of filters with strides are: long sums run in
+    blocks, and zeros would move these. Operations of which `baechi` attributes say something stay
     as they are.
 
     ```mlir

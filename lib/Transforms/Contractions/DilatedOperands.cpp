@@ -23,7 +23,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Contraction.h"
-#include "Phases.h"
+#include "Baechi/Analysis/ExactSums.h"
+#include "Baechi/Transforms/ContractionPatterns.h"
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -37,7 +38,6 @@
 using namespace mlir;
 using namespace mlir::linalg;
 using namespace baechi;
-using namespace baechi::formkernels;
 
 namespace {
 /// Products that must be saved for an operator to become one a phase, each of
@@ -411,9 +411,10 @@ private:
   Value other;
 };
 
-bool skipZeros(IRRewriter &rewriter, GenericOp op, unsigned side) {
+bool skipZeros(IRRewriter &rewriter, GenericOp op, unsigned side,
+               bool inSumsAlone) {
   std::optional<Dilated> dilated = matchDilated(op, side);
-  if (!dilated)
+  if (!dilated || (inSumsAlone && !dilated->results.empty()))
     return false;
   SmallVector<Phase> phases = phasesOf(*dilated);
   if (!areWorthIt(*dilated, phases))
@@ -427,13 +428,28 @@ bool skipZeros(IRRewriter &rewriter, GenericOp op, unsigned side) {
 }
 } // namespace
 
-void formkernels::skipDilationZeros(func::FuncOp step) {
-  IRRewriter rewriter(step.getContext());
+/// Whether the sums of \p op are so long that it rounds otherwise where zeros
+/// are left out: they run in blocks.
+static bool isLong(GenericOp op) {
+  int64_t terms = 1;
+  for (auto [kind, range] :
+       llvm::zip_equal(op.getIteratorTypesArray(), op.getStaticLoopRanges()))
+    if (kind == utils::IteratorType::reduction)
+      terms *= range;
+  return terms > kShortSum;
+}
+
+void baechi::skipDilationZeros(Operation *root, bool inSumsAlone) {
+  IRRewriter rewriter(root->getContext());
   // Parts may have a second such operand; they come behind what they replace.
   for (unsigned side : {0, 1}) {
     SmallVector<GenericOp> operations;
-    step.walk([&](GenericOp op) { operations.push_back(op); });
-    for (GenericOp op : operations)
-      skipZeros(rewriter, op, side);
+    root->walk([&](GenericOp op) { operations.push_back(op); });
+    for (GenericOp op : operations) {
+      auto step = op->getParentOfType<func::FuncOp>();
+      bool isFixed = step && isExact(step) && isLong(op);
+      if (!isFixed)
+        skipZeros(rewriter, op, side, inSumsAlone);
+    }
   }
 }
