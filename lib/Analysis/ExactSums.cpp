@@ -101,12 +101,7 @@ SmallVector<arith::AddFOp> baechi::laneSumsOf(linalg::GenericOp op) {
 /// element is added up the same in a whole, in a piece and in a row of it.
 static bool fillsLanes(linalg::GenericOp op) {
   unsigned last = *lastReductionLoop(op);
-  int64_t terms = 1;
-  for (auto [kind, range] :
-       llvm::zip_equal(op.getIteratorTypesArray(), op.getStaticLoopRanges()))
-    if (kind == utils::IteratorType::reduction)
-      terms *= range;
-  if (terms < kFewestLaneTerms ||
+  if (termsOf(op) < kFewestLaneTerms ||
       op.getStaticLoopRanges()[last] < kFewestTogether)
     return false;
   AffineExpr walks = getAffineDimExpr(last, op.getContext());
@@ -165,6 +160,15 @@ bool baechi::isLoopOfDots(linalg::GenericOp op) {
 void baechi::markLoopOfDots(linalg::GenericOp op) {
   arith::AddFOp sum = sumsOf(op).front();
   setFlags(sum, sum.getFastmath() | Flags::reassoc);
+}
+
+int64_t baechi::termsOf(linalg::LinalgOp op) {
+  int64_t terms = 1;
+  for (auto [kind, range] :
+       llvm::zip_equal(op.getIteratorTypesArray(), op.getStaticLoopRanges()))
+    if (kind == utils::IteratorType::reduction)
+      terms *= range;
+  return terms;
 }
 
 std::optional<unsigned> baechi::lastReductionLoop(linalg::LinalgOp op) {

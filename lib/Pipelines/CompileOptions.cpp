@@ -78,18 +78,19 @@ static constexpr CompileOption table[] = {
      .text = &Options::placement},
     {.name = "splits",
      .value = "MODE",
-     .help = "cut operators into pieces that devices compute at once: auto "
-             "(exact, but nothing is cut where a --placement is of whole "
-             "operators; none where there are GPUs, replicas or --split, and in "
-             "passes, which compare nothing), none "
-             "(only what is asked for), exact (where the step is faster, no "
-             "sum is cut and each has one order: the same bits on any number "
-             "of host devices), any (where the step is faster; sums are "
-             "rounded in another order) or canonical:N (always in N pieces: "
-             "the same bits on any number of "
-             "devices) or micro:N (always in N micro-batches that follow each "
-             "other, in less memory: the same bits, too); forced:N and "
-             "exact-forced:N cut whatever can be cut, for tests",
+     .help =
+         "cut operators into pieces that devices compute at once: auto "
+         "(exact, but nothing is cut where a --placement is of whole "
+         "operators; none where there are GPUs, replicas or --split, and in "
+         "passes, which compare nothing), none "
+         "(only what is asked for), exact (where the step is faster, no "
+         "sum is cut and each has one order: the same bits on any number "
+         "of host devices), any (where the step is faster; sums are "
+         "rounded in another order) or canonical:N (always in N pieces: "
+         "the same bits on any number of "
+         "devices) or micro:N (always in N micro-batches that follow each "
+         "other, in less memory: the same bits, too); forced:N and "
+         "exact-forced:N cut whatever can be cut, for tests",
      .inPasses = "splits",
      .text = &Options::splits},
     {.name = "split",

@@ -93,6 +93,10 @@ HostCompiler::form(const CudaProductOptions *products,
   inlined.addPass(createInlineStep());
   populateCutting(cutting, splits, &splitReport);
   populateKernels(forming, products, lowered);
+  for (Pass &pass : cutting.getPasses()) {
+    llvm::raw_string_ostream text(cuttingPasses.emplace_back());
+    pass.printAsTextualPipeline(text);
+  }
   if (failed(inlined.run(module())))
     return failure();
   operatorCount = operatorsOf(*findFuncStep(module())).size();

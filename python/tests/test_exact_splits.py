@@ -161,3 +161,47 @@ def test_columns_that_are_heads_are_followed_through_reshapes():
     assert "2 pieces of 64" in cut.report()
     assert "reshapes the dimension" not in cut.report()
     np.testing.assert_allclose(whole, jax.jit(attention)(*arguments), rtol=1e-4, atol=1e-5)
+
+
+def long_sums(x, w, dy, a, b, c):
+    """Sums of more terms than one block has: of windows, strides and dilations, of vectors, and of
+    what is multiplied before."""
+    dims = ("NHWC", "HWIO", "NHWC")
+
+    def plain(w):
+        return (
+            jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=dims) * dy
+        ).sum()
+
+    def strided(w):
+        image = jax.lax.conv_general_dilated(
+            x, w, (2, 2), "VALID", rhs_dilation=(2, 1), dimension_numbers=dims
+        )
+        return (image**2).sum()
+
+    return (
+        jax.grad(plain)(w),
+        jax.grad(strided)(w),
+        a.T @ b,
+        jnp.tanh(a.T @ b + 1.0),
+        a.T @ c,
+        (a * a).T @ b,
+        jnp.einsum("kmi,kmj->ij", a.reshape(400, -1, 8), b.reshape(400, -1, 8)),
+    )
+
+
+@pytest.mark.parametrize("machine, pieces", [("host:2", 2), ("host:1", 8), ("host:3", 5)])
+def test_long_sums_have_the_bits_of_the_whole(machine, pieces):
+    arguments = (
+        drawn(40, 60, 61, 3),
+        drawn(3, 3, 3, 8),
+        drawn(40, 60, 61, 8),
+        drawn(40000, 8),
+        drawn(40000, 8),
+        drawn(40000),
+    )
+    whole = baechi.jit(long_sums, machine="host:1", **QUICK)(*arguments)
+    cut = baechi.jit(long_sums, machine=machine, splits=f"exact-forced:{pieces}", **QUICK)
+    assert_same_bits(cut(*arguments), whole)
+    for found, wanted in zip(whole, jax.jit(long_sums)(*arguments), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max())

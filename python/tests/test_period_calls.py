@@ -15,7 +15,7 @@ from jax_support import assert_close, jit
 
 pytest.importorskip("baechi._placement")
 
-OPTIONS = {"machine": "host:2", "transfers": "copy", "budget": "2000e"}
+OPTIONS = {"machine": "host:2", "transfers": "copy", "budget": "2000e", "splits": "none"}
 PERIOD = {**OPTIONS, "objective": "period", "overlap_steps": True}
 
 

@@ -135,7 +135,7 @@ def test_what_is_known_is_planned_at_once(compiled, tmp_path):
         {"overlap_steps": True},
         {"costs": "roofline"},
         {"measure": "0.01"},
-        {"splits": "exact"},
+        {"splits": "any"},
     ],
 )
 def test_what_needs_a_plan_has_one_at_once(compiled, options):

@@ -228,7 +228,7 @@ def test_exact_bits_are_those_of_whole_loops(name):
 
 def test_one_device_with_enough_memory_keeps_its_loops():
     step, arguments, _, _ = CASES["adam"]
-    compiled = baechi.jit(step, machine="host:1", **QUICK)
+    compiled = baechi.jit(step, machine="host:1", splits="none", **QUICK)
     compiled(*arguments)
     assert not told(compiled)
     assert any("while" in name and ".turn" not in name for name in compiled.placement)
@@ -243,7 +243,7 @@ def test_several_devices_share_turns_where_that_is_predicted_to_be_faster():
 
         return w - 0.1 * jax.grad(loss)(w)
 
-    compiled = baechi.jit(step, machine="host:2", **QUICK)
+    compiled = baechi.jit(step, machine="host:2", splits="none", **QUICK)
     assert_close(compiled(w, x), jax.jit(step)(w, x))
     assert "2 loops written out" in told(compiled)[0]
     assert ", whole predicted " in told(compiled)[0]
@@ -270,10 +270,11 @@ def test_what_was_written_out_is_explained(turns, pin):
 
 def test_a_limit_of_memory_that_whole_loops_exceed():
     step, arguments, _, _ = CASES["adam"]
-    enough = baechi.jit(step, machine="host:1", unroll="always", fit_memory="never", **QUICK)
+    options = {"machine": "host:1", "fit_memory": "never", "splits": "none", **QUICK}
+    enough = baechi.jit(step, unroll="always", **options)
     enough(*arguments)
     memory = enough.memory()["host0"].arena_bytes
-    options = {"machine": "host:1", "memory": memory + 4096, "fit_memory": "never", **QUICK}
+    options["memory"] = memory + 4096
     with pytest.raises(baechi.CompileError):
         baechi.jit(step, unroll="never", **options)(*arguments)
     compiled = baechi.jit(step, **options)

@@ -18,7 +18,7 @@
 ///   then added in pairs, and what they come to is added to all before it;
 /// - no flag: one after the other.
 ///
-/// Long sums of the last two kinds run so in blocks of their reduction loops
+/// Long sums run so in blocks of their reduction loops
 /// (Conversion/Kernels/Common/BlockSums.h).
 ///
 /// None of these depends on the extents of parallel dimensions, so an element
@@ -86,6 +86,9 @@ void markSums(mlir::linalg::GenericOp op);
 /// whose terms lie together in both factors: it is as soon added up in lanes.
 bool isLoopOfDots(mlir::linalg::GenericOp op);
 void markLoopOfDots(mlir::linalg::GenericOp op);
+
+/// How many terms each of its sums has.
+int64_t termsOf(mlir::linalg::LinalgOp op);
 
 /// The innermost reduction loop.
 std::optional<unsigned> lastReductionLoop(mlir::linalg::LinalgOp op);

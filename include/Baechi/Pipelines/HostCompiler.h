@@ -154,6 +154,8 @@ public:
 
   /// What was cut before kernels were formed.
   const SplitReport &splits() const { return splitReport; }
+  /// The passes that did it, with their options.
+  llvm::ArrayRef<std::string> cutting() const { return cuttingPasses; }
   size_t kernels() const { return kernelCount; }
   /// Kernels that were taken from the store.
   size_t kernelsFromStore() const { return storedCount; }
@@ -207,6 +209,7 @@ private:
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;
   SplitReport splitReport;
+  std::vector<std::string> cuttingPasses;
   size_t kernelCount = 0, storedCount = 0, operatorCount = 0, callCount = 0;
   double secondsToForm = 0, secondsForKernels = 0;
 };

@@ -112,7 +112,8 @@ llvm::Error Compilation::readModel() {
   if (llvm::Error error = undoCheckpoints())
     return error;
   SmallVector<SplitChoice> choices;
-  if (!splits->always)
+  bool isCut = splits->pieces >= 2 && mayCut;
+  if (!splits->always && (mayStayWhole || !isCut))
     choices.push_back({.reductions = splits->reductions,
                        .exact = splits->exact,
                        .asked = splits->asked});
@@ -128,7 +129,7 @@ llvm::Error Compilation::readModel() {
   if (*sliced)
     choices.push_back(**sliced);
   slicesParameters = bool(*sliced);
-  if (splits->pieces >= 2 && mayCut)
+  if (isCut)
     choices.push_back(*splits);
   Phase phase(listener, "forming kernels");
   for (auto [number, choice] : llvm::enumerate(choices)) {
@@ -238,11 +239,11 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
   addShorterCut(candidates, setArguments);
   if (listener.isStopped())
     return diagnosed();
-  isCompared = candidates.size() > 1;
   llvm::Expected<size_t> chosen = choose(candidates, setArguments);
   if (!chosen)
     return chosen.takeError();
   size_t best = *chosen;
+  findOrigins(candidates);
   compiled = std::move(*candidates[best].program);
   if (OwningOpRef<ModuleOp> &code = candidates[best].code) {
     use(*compilers[best]);

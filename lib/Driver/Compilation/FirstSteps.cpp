@@ -41,15 +41,13 @@ bool Compilation::canMeasureLater() {
   // Slices are compared with the whole step, and pins, files and periods are of
   // several devices. Pieces of exact sums have the bits of the whole, which
   // comes first.
-  bool isOfWhole =
-      asked.splits == "exact" ||
-      (asked.splits == "none" && compilers.size() == 1);
+  bool isOfWhole = asked.splits == "exact" ||
+                   (asked.splits == "none" && compilers.size() == 1);
   return areHosts && isOfWhole && asked.costs == "measured" &&
-         asked.stepTimes.empty() &&
-         asked.split.empty() && asked.replicas < 2 && asked.pins.empty() &&
-         asked.placement.empty() && asked.expert.empty() &&
-         asked.objective == "makespan" && !asked.otherProcesses &&
-         canRunSteps(module());
+         asked.stepTimes.empty() && asked.split.empty() && asked.replicas < 2 &&
+         asked.pins.empty() && asked.placement.empty() &&
+         asked.expert.empty() && asked.objective == "makespan" &&
+         !asked.otherProcesses && canRunSteps(module());
 }
 
 llvm::Expected<bool> Compilation::compileToMeasure() {

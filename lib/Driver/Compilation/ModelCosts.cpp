@@ -365,3 +365,7 @@ bool ModelCosts::isSettled(ModuleOp module) const {
          (!assumed || kept.findHost(runtime::queryHost().cores)) &&
          !(budget.seconds && measured);
 }
+
+bool ModelCosts::isKnown(ModuleOp module) const {
+  return asked.costs != "measured" || !lacksStepCosts(module, "host", kept);
+}

@@ -30,8 +30,9 @@ void Compilation::settleSplits() {
     return;
   bool isCutByOthers = asked.replicas > 1 || !asked.split.empty();
   asked.splits = isCutByOthers || hasDeviceOf("cuda") ? "none" : "exact";
-  // Its operators are those of the whole step.
-  mayCut = asked.placement.empty() || placesParts(asked.placement, ".piece");
+  // Its operators are those of the whole step, or of the one in pieces.
+  if (!asked.placement.empty())
+    (placesParts(asked.placement, ".piece") ? mayStayWhole : mayCut) = false;
 }
 
 LogicalResult Compilation::foldSums() {
@@ -69,6 +70,7 @@ void Compilation::leaveOutPieces() {
 
 void Compilation::reportPieces(size_t best,
                                llvm::ArrayRef<Candidate> candidates) {
+  compiled.manifest["cutting"] = llvm::json::Array(compilers[best]->cutting());
   size_t whole = compilers.size(), cut = compilers.size();
   for (auto [number, compiler] : llvm::enumerate(compilers))
     if (compiler->splits().classes.empty())

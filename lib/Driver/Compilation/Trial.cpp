@@ -104,6 +104,7 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
   if (fitting < 2 || (cut == 0 && !withWholeLoops) || !mayTry())
     return false;
   auto note = [&](const llvm::Twine &why) {
+    isFromProfile = false;
     listener.note("steps in pieces were not compared by running them, "
                   "predictions decide: " +
                   why);
@@ -119,6 +120,7 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
     if (!candidate.program)
       continue;
     std::string hash = hashOf(*compiler, *candidate.program);
+    madeOf.plans.push_back(hash);
     if (const PlanRow *known = costs.profile().findPlan(hash)) {
       candidate.triedNs = known->stepNs;
       continue;

@@ -83,6 +83,29 @@ static OwningOpRef<ModuleOp> writeOut(ModuleOp inlined, LoopReport &report) {
   return unrolled;
 }
 
+LogicalResult Compilation::writeOutToFit(ModuleOp inlined,
+                                         ArrayRef<SplitChoice> choices,
+                                         LoopReport &report,
+                                         OwningOpRef<ModuleOp> &unrolled) {
+  Phase phase(listener, "comparing loops");
+  if (predict(forms, *unrolled, choices))
+    return success();
+  LoopReport all;
+  all.choice = report.choice;
+  all.choice.byStepAlone = false;
+  all.choice.leastShare = all.choice.leastNs = 0;
+  all.choice.mostWrites = all.choice.limit;
+  OwningOpRef<ModuleOp> written = writeOut(inlined, all);
+  if (!written)
+    return failure();
+  all.unrolledNs = predict(forms, *written, choices);
+  if (all.unrolledNs) {
+    report = std::move(all);
+    unrolled = std::move(written);
+  }
+  return success();
+}
+
 llvm::Error Compilation::unrollLoops() {
   llvm::Expected<std::optional<UnrollChoice>> asksFor = unrollChoiceOf(asked);
   if (!asksFor)
@@ -103,11 +126,12 @@ llvm::Error Compilation::unrollLoops() {
   inlining.addPass(createInlineStep());
   if (failed(inlining.run(*inlined)))
     return diagnosed();
-  bool isTight = !isSaid && mayBeTight(*inlined, target);
+  bool isExact = report.choice.byStepAlone && asked.splits == "exact",
+       isTight = (!isSaid || isExact) && mayBeTight(*inlined, target);
   if (!isSaid && devices < 2 && !isTight)
     return llvm::Error::success();
   // What fits is not left for being quick.
-  if (isTight || report.isPlaced)
+  if ((isTight && !isExact) || report.isPlaced)
     report.choice.leastShare = report.choice.leastNs = 0;
   OwningOpRef<ModuleOp> unrolled = writeOut(*inlined, report);
   if (!unrolled)
@@ -123,17 +147,20 @@ llvm::Error Compilation::unrollLoops() {
     return splits.takeError();
   SmallVector<SplitChoice> choices = {*splits};
   // Pieces are compared with none.
-  if (asked.splits == "any")
-    choices.emplace_back();
+  if (asked.splits == "any" || asked.splits == "exact")
+    choices.emplace_back().exact = splits->exact;
   bool hasWhole = !report.loops.whole.empty();
   if (!isSaid && (!report.loops.unrolled.empty() || (isTight && hasWhole)))
     report.wholeNs = predict(forms, forms.model(), choices);
   // Nor for taking long to be compiled, where nothing fits.
-  if (isTight && hasWhole && !report.wholeNs) {
+  if (isTight && !isExact && hasWhole && !report.wholeNs) {
     report.choice.mostWrites = report.choice.limit;
     if (!(unrolled = writeOut(*inlined, report)))
       return diagnosed();
   }
+  if (isExact && isTight && hasWhole &&
+      failed(writeOutToFit(*inlined, choices, report, unrolled)))
+    return diagnosed();
   if (report.loops.unrolled.empty()) {
     if (!report.loops.whole.empty())
       loops = std::move(report);

@@ -126,16 +126,17 @@ llvm::Error baechi::checkStale(const std::optional<StaleOptions> &stale,
         "--transfers=network simulates links between devices of one program, "
         "and with --staleness replicas send to the store's: say what each may "
         "send with --bandwidth=B, and leave one of them off");
-  for (auto [name, isAsked] : {std::pair("exchange", !driver.exchange.empty()),
-                               {"factors", driver.factors != "none"},
-                               {"splits", driver.splits != "none" && driver.splits != "auto"},
-                               {"split", !driver.split.empty()},
-                               {"overlap-steps", steps.overlap},
-                               {"reference", !steps.reference.empty()},
-                               {"inject-fault", steps.injectFault.has_value()},
-                               {"calibrate", !files.calibrate.empty()},
-                               {"trace", !files.trace.empty()},
-                               {"html", !files.html.empty()}})
+  for (auto [name, isAsked] :
+       {std::pair("exchange", !driver.exchange.empty()),
+        {"factors", driver.factors != "none"},
+        {"splits", driver.splits != "none" && driver.splits != "auto"},
+        {"split", !driver.split.empty()},
+        {"overlap-steps", steps.overlap},
+        {"reference", !steps.reference.empty()},
+        {"inject-fault", steps.injectFault.has_value()},
+        {"calibrate", !files.calibrate.empty()},
+        {"trace", !files.trace.empty()},
+        {"html", !files.html.empty()}})
     if (isAsked)
       return mistake("--" + llvm::Twine(name) +
                      " is of one program of all replicas, and with --staleness "

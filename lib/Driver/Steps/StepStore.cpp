@@ -32,7 +32,7 @@ namespace json = llvm::json;
 
 namespace {
 /// Changes with what follows, and with what an entry holds.
-constexpr llvm::StringLiteral kVersion = "step 2";
+constexpr llvm::StringLiteral kVersion = "step 3";
 
 /// Larger ones would push out what takes longer to make again.
 constexpr size_t kMostLibraryBytes = size_t(64) << 20;
@@ -144,14 +144,15 @@ std::string headerOf(llvm::StringRef file) {
 
 /// An entry: a line of JSON, the header and the library.
 struct Entry {
-  std::vector<std::string> kernels;
-  std::string program, profile;
+  Compilation::Origins origins;
+  std::string profile;
   std::vector<int64_t> arenas;
   llvm::StringRef header, library;
 
   std::string write() const {
-    json::Object head{{"kernels", json::Array(kernels)},
-                      {"program", program},
+    json::Object head{{"kernels", json::Array(origins.kernels)},
+                      {"plans", json::Array(origins.plans)},
+                      {"program", origins.program},
                       {"profile", profile},
                       {"arenas", json::Array(arenas)},
                       {"header_bytes", int64_t(header.size())}};
@@ -166,13 +167,16 @@ struct Entry {
     llvm::Expected<json::Value> parsed = json::parse(line);
     const json::Object *head = parsed ? parsed->getAsObject() : nullptr;
     llvm::consumeError(parsed.takeError());
-    if (!head || !head->getArray("kernels") || !head->getArray("arenas"))
+    if (!head || !head->getArray("kernels") || !head->getArray("plans") ||
+        !head->getArray("arenas"))
       return false;
     for (const json::Value &each : *head->getArray("kernels"))
-      kernels.push_back(each.getAsString().value_or("").str());
+      origins.kernels.push_back(each.getAsString().value_or("").str());
+    for (const json::Value &each : *head->getArray("plans"))
+      origins.plans.push_back(each.getAsString().value_or("").str());
     for (const json::Value &each : *head->getArray("arenas"))
       arenas.push_back(each.getAsInteger().value_or(0));
-    program = head->getString("program").value_or("").str();
+    origins.program = head->getString("program").value_or("").str();
     profile = head->getString("profile").value_or("").str();
     int64_t size = head->getInteger("header_bytes").value_or(-1);
     if (size < 0 || size > int64_t(rest.size()))
@@ -221,8 +225,7 @@ std::optional<StepStore> StepStore::open(const DriverOptions &options,
       ObjectStore::key(key.str(), (kVersion + describeCompiler()).str()));
 }
 
-std::string StepStore::profileOf(llvm::ArrayRef<std::string> kernels,
-                                 llvm::StringRef program) const {
+std::string StepStore::profileOf(const Compilation::Origins &origins) const {
   if (options.profile.empty())
     return "none";
   if (!llvm::sys::fs::exists(options.profile))
@@ -232,21 +235,27 @@ std::string StepStore::profileOf(llvm::ArrayRef<std::string> kernels,
     llvm::consumeError(read.takeError()); // whoever compiles tells it
     return "";
   }
-  llvm::StringSet<> asked(llvm::from_range, kernels);
+  llvm::StringSet<> kernels(llvm::from_range, origins.kernels),
+      plans(llvm::from_range, origins.plans);
   llvm::erase_if(read->rows, [&](const ProfileRow &row) {
-    return row.kind != "host" || !asked.contains(row.hash);
+    return row.kind != "host" || !kernels.contains(row.hash);
   });
   llvm::sort(read->rows, [](const ProfileRow &a, const ProfileRow &b) {
     return std::tie(a.hash, a.implementation) <
            std::tie(b.hash, b.implementation);
   });
   llvm::erase_if(read->choices, [&](const ProgramChoice &choice) {
-    return choice.program != program;
+    return choice.program != origins.program;
   });
   int64_t cores = runtime::queryHost().cores;
   llvm::erase_if(read->hosts,
                  [&](const HostTimes &times) { return times.cores != cores; });
-  read->plans.clear();
+  llvm::erase_if(read->plans, [&](const PlanRow &plan) {
+    return !plans.contains(plan.program);
+  });
+  llvm::sort(read->plans, [](const PlanRow &a, const PlanRow &b) {
+    return a.program < b.program;
+  });
   read->cudaTarget.clear();
   std::string text;
   llvm::raw_string_ostream(text) << json::Value(profileObject(*read));
@@ -280,8 +289,7 @@ bool StepStore::take(Listener &listener) {
   Entry entry;
   if (!bytes || !entry.read(bytes->getBuffer()) || !haveRoom(entry.arenas))
     return false;
-  if (entry.profile.empty() ||
-      entry.profile != profileOf(entry.kernels, entry.program))
+  if (entry.profile.empty() || entry.profile != profileOf(entry.origins))
     return false;
   Phase phase(listener, "linking");
   if (!placement::writeWhole(headerOf(file), entry.header).empty() ||
@@ -300,13 +308,8 @@ void StepStore::keep(Compilation &compilation, Listener &listener) {
   if (!compilation.isSettled())
     return;
   Entry entry;
-  ModuleOp module = compilation.module();
-  for (auto kernel : module.getOps<func::FuncOp>())
-    if (kernel->hasAttr(BaechiDialect::kKernel))
-      entry.kernels.push_back(kernelHash(kernel));
-  llvm::sort(entry.kernels);
-  entry.program = compilation.choiceProgram();
-  entry.profile = profileOf(entry.kernels, entry.program);
+  entry.origins = compilation.origins();
+  entry.profile = profileOf(entry.origins);
   const json::Array *devices =
       compilation.program().manifest.getArray("devices");
   for (const json::Value &device : *devices)
@@ -328,7 +331,22 @@ void StepStore::keep(Compilation &compilation, Listener &listener) {
 }
 
 bool Compilation::isSettled() const {
-  if (isCompared || compiled.manifest.get("to_measure"))
-    return false;
-  return costs.isSettled(module());
+  return isFromProfile && !compiled.manifest.get("to_measure") &&
+         costs.isSettled(module());
+}
+
+void Compilation::findOrigins(ArrayRef<Candidate> candidates) {
+  bool isAlone = candidates.size() == 1;
+  // Which code is the fastest is known of one program, and cuts that make a
+  // step fit are compared by what nobody keeps.
+  isFromProfile &= isAlone || (asked.splits == "exact" && !cutReport);
+  madeOf.program = costs.choiceProgram();
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
+    isFromProfile &= isAlone || costs.isKnown(compiler->module());
+    for (auto kernel : compiler->module().getOps<func::FuncOp>())
+      if (kernel->hasAttr(BaechiDialect::kKernel))
+        madeOf.kernels.push_back(kernelHash(kernel));
+  }
+  llvm::sort(madeOf.kernels);
+  llvm::sort(madeOf.plans);
 }

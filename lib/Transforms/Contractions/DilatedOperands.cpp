@@ -428,17 +428,6 @@ bool skipZeros(IRRewriter &rewriter, GenericOp op, unsigned side,
 }
 } // namespace
 
-/// Whether the sums of \p op are so long that it rounds otherwise where zeros
-/// are left out: they run in blocks.
-static bool isLong(GenericOp op) {
-  int64_t terms = 1;
-  for (auto [kind, range] :
-       llvm::zip_equal(op.getIteratorTypesArray(), op.getStaticLoopRanges()))
-    if (kind == utils::IteratorType::reduction)
-      terms *= range;
-  return terms > kShortSum;
-}
-
 void baechi::skipDilationZeros(Operation *root, bool inSumsAlone) {
   IRRewriter rewriter(root->getContext());
   // Parts may have a second such operand; they come behind what they replace.
@@ -447,7 +436,8 @@ void baechi::skipDilationZeros(Operation *root, bool inSumsAlone) {
     root->walk([&](GenericOp op) { operations.push_back(op); });
     for (GenericOp op : operations) {
       auto step = op->getParentOfType<func::FuncOp>();
-      bool isFixed = step && isExact(step) && isLong(op);
+      // Long sums run in blocks, which round otherwise without zeros.
+      bool isFixed = step && isExact(step) && termsOf(op) > kShortSum;
       if (!isFixed)
         skipZeros(rewriter, op, side, inSumsAlone);
     }

@@ -150,8 +150,7 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
       return failure();
     for (unsigned side : {0, 1}) {
       Value addend = (*terms)[1 - side];
-      std::optional<Contraction> contraction =
-          matchOnlyUse((*terms)[side]);
+      std::optional<Contraction> contraction = matchOnlyUse((*terms)[side]);
       if (!contraction || isFreeToAdd(addend))
         continue;
       replaceByContraction(rewriter, op, contraction->op, addend,

@@ -324,8 +324,6 @@ class Program:
         fit = self.library.program.get("memory_fit")
         if fit and "pool" in fit:
             return f"where all is follows from what waits in '{fit['pool']}'; so step.report()"
-        if "cut_to_fit" in self.library.program:
-            return "the step is computed in pieces, so that it fits; step.report() says of what"
         again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
         loops = self.library.program.get("unrolled_loops", {"kept": False})
         unroll = compiler.step(
@@ -336,6 +334,8 @@ class Program:
             most_writes=loops.get("most_writes"),
             keep=loops.get("keep"),
         )
+        cutting = self.library.program.get("cutting", [])
+        is_exact = "baechi-fix-sums" in cutting
         checkpoints = self.library.program.get("checkpoints", {})
         undo = compiler.step(
             "baechi-undo-checkpoints",
@@ -347,8 +347,10 @@ class Program:
             done = compiler.transform(
                 text_of(module),
                 [
+                    *(["baechi-fold-sums"] if is_exact else []),
                     *(["baechi-inline-step", unroll] if loops["kept"] else []),
                     *([undo] if checkpoints.get("undone") else []),
+                    *cutting,
                     "baechi-form-kernels",
                     "baechi-kernel-scratch",
                     compiler.step(

@@ -75,11 +75,19 @@ public:
   mlir::ModuleOp module() const { return hostCompiler->module(); }
   const CompiledProgram &program() const { return compiled; }
   /// Once compiled: whether another compilation of the same, with what is in
-  /// the profile now, would measure nothing and have no other plans to compare.
+  /// the profile now, would measure nothing, and run no other plans to compare
+  /// them.
   bool isSettled() const;
-  /// What the profile knows the choice of kernels' code by; empty: costs are
-  /// not measured.
-  llvm::StringRef choiceProgram() const { return costs.choiceProgram(); }
+  /// What of the profile the program follows from.
+  struct Origins {
+    /// Hashes of the kernels, of all plans that were compared.
+    std::vector<std::string> kernels;
+    /// By which it knows their code's choice; empty: costs are not measured.
+    std::string program;
+    /// Plans that ran, to be compared (`PlanRow`).
+    std::vector<std::string> plans;
+  };
+  const Origins &origins() const { return madeOf; }
   /// Those of the model, whole and in pieces.
   const LoweredKernels &loweredKernels() const { return *lowered; }
 
@@ -120,12 +128,20 @@ private:
   /// Decides on the model as it is written what rounds, where each sum has one
   /// order.
   mlir::LogicalResult foldSums();
+  /// Collects what the plans that are compared follow from.
+  void findOrigins(llvm::ArrayRef<Candidate> candidates);
   /// Takes out pieces of exact sums, which save nothing but time, where they
   /// are predicted by the roofline to save none.
   void leaveOutPieces();
   /// Writes the model's loops out where that is asked for, or predicted to be
   /// faster.
   llvm::Error unrollLoops();
+  /// Where loops were written out by the step alone, as exact sums have it, and
+  /// no plan fits, all that can be is: the bits are the same.
+  mlir::LogicalResult
+  writeOutToFit(mlir::ModuleOp inlined, llvm::ArrayRef<SplitChoice> choices,
+                LoopReport &report,
+                mlir::OwningOpRef<mlir::ModuleOp> &unrolled);
   /// Where others are compared by their measured costs, or by running them, so
   /// is the model with its loops whole, cut as \p choice says.
   mlir::LogicalResult addWholeLoops(const SplitChoice &choice);
@@ -270,16 +286,19 @@ private:
   /// and the compiler that has it.
   mlir::OwningOpRef<mlir::ModuleOp> wholeLoops;
   std::optional<size_t> withWholeLoops;
-  bool splitsAreSaid = false;        ///< not `auto`
-  bool mayCut = true;                ///< else whole operators are placed
-  std::optional<PieceReport> pieces; ///< where cutting was asked for, or tried
+  bool splitsAreSaid = false; ///< not `auto`
+  /// Else a placement is of the whole step, or of the one in pieces.
+  bool mayCut = true, mayStayWhole = true;
+  std::optional<PieceReport> pieces;  ///< where cutting was asked for, or tried
   std::optional<PieceReport> leftOut; ///< what was not worth measuring
   std::optional<StepRoofline> roofline;
   /// A compiler and a kind each.
   std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>
       singlePrograms;
   double profileSeconds = 0;
-  bool isCompared = false; ///< several plans were compiled
+  Origins madeOf;
+  /// Else plans were compared that the profile says too little of.
+  bool isFromProfile = true;
 };
 
 } // namespace baechi

@@ -99,6 +99,8 @@ public:
   /// Whether another compilation of \p module, with what is in the profile now,
   /// would measure nothing.
   bool isSettled(mlir::ModuleOp module) const;
+  /// Whether nothing of it would be measured.
+  bool isKnown(mlir::ModuleOp module) const;
 
 private:
   llvm::Error measureHost(bool always);

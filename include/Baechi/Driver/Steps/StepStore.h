@@ -44,10 +44,9 @@ private:
             std::string key)
       : store(std::move(store)), options(options), machine(machine),
         file(std::move(file)), key(std::move(key)) {}
-  /// What the profile says of the kernels of these hashes, and of the choice
-  /// for the program, as a hash; empty where it cannot be read.
-  std::string profileOf(llvm::ArrayRef<std::string> kernels,
-                        llvm::StringRef program) const;
+  /// What the profile says of what a program follows from, as a hash; empty
+  /// where it cannot be read.
+  std::string profileOf(const Compilation::Origins &origins) const;
   /// Whether arenas of these sizes are far from the limits that follow from
   /// what memory is free now.
   bool haveRoom(llvm::ArrayRef<int64_t> arenas) const;

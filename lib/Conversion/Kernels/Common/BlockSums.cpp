@@ -124,9 +124,9 @@ SmallVector<int64_t> baechi::blockOf(linalg::GenericOp op, bool isChain) {
       llvm::is_contained(ranges, ShapedType::kDynamic) ||
       llvm::is_contained(ranges, 0) || !addsUp(op))
     return {};
-  int64_t most = isChain                   ? kInChain
+  int64_t most = isChain                  ? kInChain
                  : laneSumsOf(op).empty() ? kInTurn
-                                           : kInLanes;
+                                          : kInLanes;
   SmallVector<int64_t> sizes(ranges);
   int64_t terms = 1, inAll = 1; // of a block
   for (size_t loop = ranges.size(); loop-- > 0;) {
@@ -214,9 +214,9 @@ void BlockSums::convert(Value from, Value to, bool adds) {
         if (value.getType() != wanted)
           value =
               wanted.isF64()
-                ? arith::ExtFOp::create(body, at, wanted, args[0]).getResult()
-                : arith::TruncFOp::create(body, at, wanted, args[0])
-                      .getResult();
+                  ? arith::ExtFOp::create(body, at, wanted, args[0]).getResult()
+                  : arith::TruncFOp::create(body, at, wanted, args[0])
+                        .getResult();
         if (adds)
           value = arith::AddFOp::create(body, at, args[1], value);
         linalg::YieldOp::create(body, at, value);

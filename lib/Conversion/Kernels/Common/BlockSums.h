@@ -24,8 +24,9 @@ llvm::SmallVector<int64_t> blockOf(mlir::linalg::GenericOp op, bool isChain);
 /// in blocks, which are added up in double precision: terms that are added one
 /// after the other are rounded to what has been added up by then (Higham,
 /// "Accuracy and Stability of Numerical Algorithms", 4.2). Those of an
-/// exact product are added up in single precision, as register tiles do it. Returns the
-/// operation that adds up each block; \p op itself where no sum is long.
+/// exact product are added up in single precision, as register tiles do it.
+/// Returns the operation that adds up each block; \p op itself where no sum is
+/// long.
 ///
 /// The blocks depend on the reductions and on the order of the loops, not on
 /// the extents of the others, as exact sums need it (Analysis/ExactSums.h).

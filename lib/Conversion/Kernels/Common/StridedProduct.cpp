@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Common/StridedProduct.h"
-#include "Common/BlockSums.h"
 #include "Baechi/Analysis/Contraction.h"
+#include "Common/BlockSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

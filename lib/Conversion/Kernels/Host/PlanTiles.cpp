@@ -236,8 +236,7 @@ bool takeBlocks(TilePlan &plan, ProductLoops sums, ArrayRef<int64_t> block) {
     block = block.drop_back();
     plan.sums.insert(plan.sums.begin(), split);
     int64_t chunks = llvm::divideCeil(split.size, plan.chunk);
-    sums.push_back({chunks,
-                    split.a * plan.chunk, split.b * plan.chunk, 0});
+    sums.push_back({chunks, split.a * plan.chunk, split.b * plan.chunk, 0});
   } else if (!plan.sums.empty()) {
     plan.chunk = plan.sums.front().size;
   } else {
