@@ -191,8 +191,8 @@ static constexpr CompileOption table[] = {
      .value = "FILE",
      .help = "a profile with what kernels took in steps of the same model, "
              "compiled with --measure=later: its implementations are the "
-             "plan's, its times are added to --profile, and nothing is "
-             "measured",
+             "plan's, its times are added to --profile, and nothing of "
+             "the whole step is measured",
      .text = &Options::stepTimes},
     {.name = "cuda-math",
      .value = "MATH",

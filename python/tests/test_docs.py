@@ -81,7 +81,14 @@ def test_the_readme_shows_what_happens(tmp_path, monkeypatch):
             line[:1] + line[3:4] if line[:1] and line[0][:4] == "host" else line for line in words
         ]
 
-    assert without_figures(done.stdout) == without_figures(shown)
+    # Lines that are left out are one of dots.
+    told = without_figures(done.stdout)
+    for part in shown.split("...\n"):
+        lines = without_figures(part)
+        starts = [i for i in range(len(told)) if told[i : i + len(lines)] == lines]
+        assert starts, (lines, told)
+        told = told[starts[0] + len(lines) :]
+    assert not told
     alone = run_program(program.replace("host:2", "host:1"), tmp_path)
     assert "no placement can fit the memories" in alone.stderr
     assert re.search(r"operator \d+ '.*' with \d+ bytes", alone.stderr)

@@ -9,7 +9,6 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Driver/Compilation/Compilation.h"
-#include "Baechi/Driver/Cuts/OtherCuts.h"
 #include "Baechi/Driver/Input/Errors.h"
 #include "Baechi/Driver/Input/QueryMachine.h"
 #include "Baechi/Driver/Report/FitReport.h"
@@ -181,8 +180,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
   if (!costs.whyNotRead().empty())
     return llvm::createStringError(costs.whyNotRead());
   addAsWritten(firstChoice);
-  addOtherCuts(forms, compilers);
-  leaveOutPieces();
+  compareCuts();
   addMicroBatches();
   auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<HostCompiler> &compiler : compilers) {

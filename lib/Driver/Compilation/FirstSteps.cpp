@@ -54,6 +54,7 @@ llvm::Expected<bool> Compilation::compileToMeasure() {
   // What is wrong with the profile, findCosts() tells.
   if (!canMeasureLater() || !costs.whyNotRead().empty())
     return false;
+  compareCuts();
   llvm::Expected<bool> isToMeasure = costs.chooseCode(*hostCompiler);
   if (!isToMeasure || !*isToMeasure)
     return isToMeasure;

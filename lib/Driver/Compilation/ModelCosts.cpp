@@ -167,7 +167,9 @@ llvm::Error ModelCosts::find(HostCompiler &compiler, const SingleSteps &steps) {
     return given.takeError();
   if (*given) {
     stepsMeasured = true;
-    measured.clear();
+    // They are of the whole step, with which exact pieces are compared.
+    if (compiler.splits().classes.empty())
+      measured.clear();
   }
   KernelChoices choices = choicesOf(compiler.module());
   // Times of steps are of the code that these ran.

@@ -41,6 +41,13 @@ LogicalResult Compilation::foldSums() {
   return passes.run(forms.model());
 }
 
+void Compilation::compareCuts() {
+  if (std::exchange(cutsAreCompared, true))
+    return;
+  addOtherCuts(forms, compilers);
+  leaveOutPieces();
+}
+
 void Compilation::leaveOutPieces() {
   // Others are placed, too: what they are compared by is not known before.
   if (asked.splits != "exact" || asked.objective != "makespan" ||

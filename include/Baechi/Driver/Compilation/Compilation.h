@@ -130,6 +130,9 @@ private:
   mlir::LogicalResult foldSums();
   /// Collects what the plans that are compared follow from.
   void findOrigins(llvm::ArrayRef<Candidate> candidates);
+  /// Compares cuts by the roofline, once, before costs of any of them are
+  /// known.
+  void compareCuts();
   /// Takes out pieces of exact sums, which save nothing but time, where they
   /// are predicted by the roofline to save none.
   void leaveOutPieces();
@@ -290,6 +293,7 @@ private:
   /// Else a placement is of the whole step, or of the one in pieces.
   bool mayCut = true, mayStayWhole = true;
   std::optional<PieceReport> pieces;  ///< where cutting was asked for, or tried
+  bool cutsAreCompared = false;
   std::optional<PieceReport> leftOut; ///< what was not worth measuring
   std::optional<StepRoofline> roofline;
   /// A compiler and a kind each.
