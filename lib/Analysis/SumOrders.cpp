@@ -111,12 +111,14 @@ static bool isOfDimensions(linalg::GenericOp op) {
 /// The order in which register tiles run through the loops of the sum, those
 /// that move furthest first, where both factors say the same and tiles are sure
 /// to be made; or that of loops where it is the same. Nullopt: it is not known.
-static std::optional<SmallVector<unsigned>> tileOrder(linalg::GenericOp op) {
+/// In an exact step it is that of the loops.
+static std::optional<SmallVector<unsigned>> tileOrder(linalg::GenericOp op,
+                                                      bool isExact) {
   std::optional<Contraction> product = matchContraction(op);
   SmallVector<unsigned> sums = product->loops(LoopClass::K);
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   llvm::erase_if(sums, [&](unsigned loop) { return ranges[loop] == 1; });
-  if (sums.size() < 2)
+  if (sums.size() < 2 || isExact)
     return sums;
   std::optional<SmallVector<unsigned>> order;
   bool areRead = true;
@@ -151,7 +153,7 @@ static std::optional<SmallVector<unsigned>> tileOrder(linalg::GenericOp op) {
 
 /// Of an operation of the step itself, \p number being where it stands, as a
 /// word for what is not known.
-static SumOrder orderOf(linalg::LinalgOp op, size_t number) {
+static SumOrder orderOf(linalg::LinalgOp op, size_t number, bool isExact) {
   SumOrder order;
   int64_t terms = 1;
   for (auto [kind, range] :
@@ -173,9 +175,9 @@ static SumOrder orderOf(linalg::LinalgOp op, size_t number) {
     if (isLong)
       return unknown("it is a product of more than 32,768 terms");
     // Which it is made of, its operands decide.
-    if (isLoopOfDots(generic))
+    if (!isExact && isLoopOfDots(generic))
       return unknown("it may be tiles or lanes");
-    if (auto loops = tileOrder(generic)) {
+    if (auto loops = tileOrder(generic, isExact)) {
       order.how = "fused";
       order.extents.clear();
       for (unsigned loop : *loops) {
@@ -243,7 +245,7 @@ SumOrders baechi::sumOrdersOf(func::FuncOp step) {
         sum.name = nameOf(op);
       SumOrder order;
       if (own == op.getOperation()) {
-        order = orderOf(op, count++);
+        order = orderOf(op, count++, isExact(step));
         unsigned output = 0;
         for (BlockArgument soFar : op.getRegionOutputArgs())
           if (llvm::is_contained(soFar.getUsers(), combiner))

@@ -320,6 +320,13 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
       "exact-forced:N, with N between 2 and 64");
 }
 
+std::vector<std::string> baechi::namesToCut(const CompileOptions &options) {
+  std::vector<std::string> names;
+  for (llvm::StringRef rule : options.split)
+    names.push_back(rule.rsplit('=').first.str());
+  return names;
+}
+
 llvm::Expected<ExchangeChoice>
 baechi::exchangeChoiceOf(const CompileOptions &options) {
   ExchangeChoice choice;

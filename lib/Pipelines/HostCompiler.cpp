@@ -286,6 +286,8 @@ FailureOr<CompiledProgram> HostCompiler::plan(const placement::Machine &machine,
       known->placing == placingAs(context, options)) {
     placed = std::move(known->placed);
     planned = std::move(known->report);
+    // It was placed when the step was predicted.
+    program.compileSeconds = planned.placeSeconds;
   } else {
     placed = module().clone();
     if (anyCuda && failed(addCudaNeeds(*placed)))
@@ -361,7 +363,7 @@ FailureOr<CompiledProgram> HostCompiler::plan(const placement::Machine &machine,
                      {"winner", program.givenUp->winner},
                      {"step_ns", program.givenUp->stepNs}};
   code = std::move(placed);
-  program.compileSeconds = watch.seconds();
+  program.compileSeconds += watch.seconds();
   return program;
 }
 

@@ -197,8 +197,11 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   products.biases = only > 0;
   products.updates = only == 1 && !options.asksByNames();
   auto lowered = std::make_shared<LoweredKernels>();
-  if (splits.exact)
-    manager.addPass(createFoldSums());
+  if (splits.exact) {
+    FoldSumsOptions fold;
+    llvm::append_range(fold.keep, namesToCut(options));
+    manager.addPass(createFoldSums(fold));
+  }
   // Passes compare no predictions.
   if (auto unroll = llvm::cantFail(unrollChoiceOf(options));
       unroll && (unroll->always || unroll->byStepAlone)) {

@@ -6,10 +6,12 @@
 import pytest
 
 jax = pytest.importorskip("jax")
+import jax.numpy as jnp  # noqa: E402
+from jax import lax  # noqa: E402
 
 import baechi  # noqa: E402
 from test_exact_splits import assert_same_bits  # noqa: E402
-from test_splits import LAYERS, layers  # noqa: E402
+from test_splits import LAYERS, drawn, layers  # noqa: E402
 
 QUICK = {"costs": "roofline", "budget": "0"}
 CHAIN = jax.value_and_grad(layers)
@@ -56,3 +58,82 @@ def test_pieces_are_explained():
     step, _ = compiled(machine="host:2")
     names = [name for name in step.placement if ".piece" in name]
     assert f"'{names[-1]}' is on host" in step.explain(names[-1])
+
+
+def recurrent(w, x, y):
+    def loss(w):
+        def cell(h, x):
+            h = jnp.tanh(h @ w + x)
+            return h, h
+
+        return ((lax.scan(cell, jnp.zeros(x.shape[1:]), x)[1] - y) ** 2).mean()
+
+    return w - 0.1 * jax.grad(loss)(w)
+
+
+def stacked(w, x):
+    def cell(h, x):
+        h = jnp.tanh(h @ w + x)
+        return h, jnp.tanh(h * 2)
+
+    return lax.scan(cell, jnp.zeros(x.shape[1:]), x)
+
+
+def fitted(step, arguments, memory):
+    """What fits so much has the bits of what fits more, and what its report says of loops."""
+    enough = baechi.jit(step, machine="host:1", **QUICK)(*arguments)
+    tight = baechi.jit(step, machine="host:1", memory=memory, **QUICK)
+    assert_same_bits(tight(*arguments), enough)
+    return [line for line in tight.report().splitlines() if line.startswith("loops")]
+
+
+def test_loops_are_written_out_where_whole_ones_do_not_fit():
+    arguments = (drawn(64, 64), drawn(32, 64, 64), drawn(32, 64, 64))
+    (told,) = fitted(recurrent, arguments, "2900KiB")
+    assert "2 loops written out" in told and "whole without a plan" in told
+
+
+def test_loops_stay_whole_where_written_out_ones_do_not_fit():
+    (told,) = fitted(stacked, (drawn(64, 64), drawn(16, 64, 64)), "545KiB")
+    assert "1 loop whole; written out, 144 operators: without a plan" in told
+
+
+def products(x, w, v, order):
+    h = jnp.tanh(jnp.einsum("mki,ij->mkj", x, w))
+    g = jnp.tanh(jnp.einsum("mki,ij->mkj", x, v))
+    return lax.dot_general(h, g, ((order, order), ((), ())))
+
+
+def test_micro_batches_continue_sums_in_the_order_of_their_loops():
+    arguments = (drawn(64, 61, 8), drawn(8, 128), drawn(8, 128))
+
+    def step(x, w, v):
+        return products(x, w, v, (0, 1))
+
+    enough = baechi.jit(step, machine="host:1", **QUICK)
+    expected = enough(*arguments)
+    memory = enough.memory()["host0"].arena_bytes * 2 // 3
+    tight = baechi.jit(step, machine="host:1", memory=memory, **QUICK)
+    assert_same_bits(tight(*arguments), expected)
+    assert "each sum adds the same terms in the same order" in tight.report()
+    with pytest.raises(baechi.CompileError, match="may be added up in another order"):
+        other = baechi.jit(
+            lambda x, w, v: products(x, w, v, (1, 0)), machine="host:1", memory=memory, **QUICK
+        )
+        other(*arguments)
+
+
+def test_checkpoints_are_kept_where_only_so_a_step_fits():
+    def step(ws, x, y):
+        def loss(ws):
+            h = x
+            for w in ws:
+                h = jax.checkpoint(lambda h, w: jnp.tanh(jnp.tanh(h @ w) * 2) @ w)(h, w)
+            return ((h - y) ** 2).mean()
+
+        return [w - 0.1 * g for w, g in zip(ws, jax.grad(loss)(ws), strict=True)]
+
+    arguments = ([drawn(128, 128) for _ in range(6)], drawn(2048, 128), drawn(2048, 128))
+    options = {"machine": "host:2@11700KiB", "costs": "roofline", "fit_memory": "never"}
+    found = baechi.jit(step, **options)(*arguments)
+    assert_same_bits(found, baechi.jit(step, machine="host:1", **QUICK)(*arguments))

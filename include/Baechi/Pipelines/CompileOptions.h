@@ -137,6 +137,9 @@ inline constexpr llvm::StringLiteral kExactOnGpus =
 llvm::Expected<SplitChoice> splitChoiceOf(const CompileOptions &options,
                                           size_t devices);
 
+/// The patterns of the option `split`.
+std::vector<std::string> namesToCut(const CompileOptions &options);
+
 /// How messages between replicas are ordered (--baechi-carry-parameters).
 struct ExchangeChoice {
   std::string order; ///< "fifo", "slices", "tictac", "p3"; empty: as planned

@@ -38,14 +38,19 @@ void replaceByContraction(mlir::PatternRewriter &rewriter,
                           mlir::linalg::GenericOp contraction,
                           mlir::Value start, mlir::AffineMap resultMap);
 
+/// Whether an operation stays as it is; null: none does.
+using IsKept = std::function<bool(mlir::Operation *)>;
+
 /// Leaves out the products with the zeros between the elements of a dilated
 /// tensor, as in the gradients of convolutions with strides. \p inSumsAlone:
 /// where they are terms of a sum, as of filters' gradients, and not where
 /// results become parts.
-void skipDilationZeros(mlir::Operation *root, bool inSumsAlone = false);
+void skipDilationZeros(mlir::Operation *root, bool inSumsAlone = false,
+                       const IsKept &isKept = nullptr);
 
 /// A transposition of a contraction's result: the contraction writes there.
-void populateTransposedResults(mlir::RewritePatternSet &patterns);
+void populateTransposedResults(mlir::RewritePatternSet &patterns,
+                               IsKept isKept = nullptr);
 
 } // namespace baechi
 

@@ -179,8 +179,8 @@ void Compilation::tellPhases() {
 llvm::Error Compilation::findCosts(SetArguments setArguments) {
   if (!costs.whyNotRead().empty())
     return llvm::createStringError(costs.whyNotRead());
-  addAsWritten(firstChoice);
   compareCuts();
+  addAsWritten(firstChoice);
   addMicroBatches();
   auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<HostCompiler> &compiler : compilers) {

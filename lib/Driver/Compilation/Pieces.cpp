@@ -37,7 +37,9 @@ void Compilation::settleSplits() {
 
 LogicalResult Compilation::foldSums() {
   PassManager passes(forms.model().getContext());
-  passes.addPass(createFoldSums());
+  FoldSumsOptions fold;
+  llvm::append_range(fold.keep, namesToCut(asked));
+  passes.addPass(createFoldSums(fold));
   return passes.run(forms.model());
 }
 
@@ -51,7 +53,7 @@ void Compilation::compareCuts() {
 void Compilation::leaveOutPieces() {
   // Others are placed, too: what they are compared by is not known before.
   if (asked.splits != "exact" || asked.objective != "makespan" ||
-      compilers.size() < 2)
+      !mayStayWhole || compilers.size() < 2)
     return;
   Phase phase(listener, "comparing cuts");
   std::optional<int64_t> whole = predictQuietly(forms, *compilers.front());

@@ -104,6 +104,9 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
   if (fitting < 2 || (cut == 0 && !withWholeLoops) || !mayTry())
     return false;
   auto note = [&](const llvm::Twine &why) {
+    // By default predictions may decide for good.
+    if (!splitsAreSaid)
+      return;
     isFromProfile = false;
     listener.note("steps in pieces were not compared by running them, "
                   "predictions decide: " +
@@ -178,4 +181,24 @@ llvm::Expected<int64_t> Compilation::tryOut(HostCompiler &compiler,
       fastest = std::min(fastest, ns);
   }
   return fastest;
+}
+
+void Compilation::findOrigins(ArrayRef<Candidate> candidates) {
+  bool isAlone = candidates.size() == 1;
+  // Another time there may be memory for all of them.
+  bool allFit = llvm::all_of(candidates, [](const Candidate &candidate) {
+    return candidate.program.has_value();
+  });
+  // Which code is the fastest is known of one program, and cuts that make a
+  // step fit are compared by what nobody keeps.
+  isFromProfile &= isAlone || (asked.splits == "exact" && allFit && !cutReport);
+  madeOf.program = costs.choiceProgram();
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
+    isFromProfile &= isAlone || costs.isKnown(compiler->module());
+    for (auto kernel : compiler->module().getOps<func::FuncOp>())
+      if (kernel->hasAttr(BaechiDialect::kKernel))
+        madeOf.kernels.push_back(kernelHash(kernel));
+  }
+  llvm::sort(madeOf.kernels);
+  llvm::sort(madeOf.plans);
 }

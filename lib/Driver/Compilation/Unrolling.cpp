@@ -90,19 +90,22 @@ LogicalResult Compilation::writeOutToFit(ModuleOp inlined,
   Phase phase(listener, "comparing loops");
   if (predict(forms, *unrolled, choices))
     return success();
-  LoopReport all;
-  all.choice = report.choice;
-  all.choice.byStepAlone = false;
-  all.choice.leastShare = all.choice.leastNs = 0;
-  all.choice.mostWrites = all.choice.limit;
-  OwningOpRef<ModuleOp> written = writeOut(inlined, all);
-  if (!written)
+  LoopReport other;
+  other.choice = report.choice;
+  other.choice.byStepAlone = false;
+  other.choice.leastShare = other.choice.leastNs = 0;
+  other.choice.mostWrites = other.choice.limit;
+  OwningOpRef<ModuleOp> all = writeOut(inlined, other);
+  if (!all)
     return failure();
-  all.unrolledNs = predict(forms, *written, choices);
-  if (all.unrolledNs) {
-    report = std::move(all);
-    unrolled = std::move(written);
-  }
+  other.wholeNs = predict(forms, forms.model(), choices);
+  other.unrolledNs = predict(forms, *all, choices);
+  if (!other.wholeNs && !other.unrolledNs)
+    return success(); // As they are: what is cut may fit.
+  other.isKept = !other.wholeNs ||
+                 (other.unrolledNs && *other.unrolledNs < *other.wholeNs);
+  report = std::move(other);
+  unrolled = std::move(all);
   return success();
 }
 
@@ -158,15 +161,19 @@ llvm::Error Compilation::unrollLoops() {
     if (!(unrolled = writeOut(*inlined, report)))
       return diagnosed();
   }
-  if (isExact && isTight && hasWhole &&
-      failed(writeOutToFit(*inlined, choices, report, unrolled)))
-    return diagnosed();
+  bool hasChosen = false;
+  if (isExact && isTight) {
+    if (failed(writeOutToFit(*inlined, choices, report, unrolled)))
+      return diagnosed();
+    hasChosen = !report.choice.byStepAlone;
+  }
   if (report.loops.unrolled.empty()) {
     if (!report.loops.whole.empty())
       loops = std::move(report);
     return llvm::Error::success();
   }
-  report.isKept = isSaid;
+  if (!hasChosen)
+    report.isKept = isSaid;
   if (!isSaid) {
     report.unrolledNs = predict(forms, *unrolled, choices);
     report.isKept =

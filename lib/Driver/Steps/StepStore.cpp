@@ -334,19 +334,3 @@ bool Compilation::isSettled() const {
   return isFromProfile && !compiled.manifest.get("to_measure") &&
          costs.isSettled(module());
 }
-
-void Compilation::findOrigins(ArrayRef<Candidate> candidates) {
-  bool isAlone = candidates.size() == 1;
-  // Which code is the fastest is known of one program, and cuts that make a
-  // step fit are compared by what nobody keeps.
-  isFromProfile &= isAlone || (asked.splits == "exact" && !cutReport);
-  madeOf.program = costs.choiceProgram();
-  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
-    isFromProfile &= isAlone || costs.isKnown(compiler->module());
-    for (auto kernel : compiler->module().getOps<func::FuncOp>())
-      if (kernel->hasAttr(BaechiDialect::kKernel))
-        madeOf.kernels.push_back(kernelHash(kernel));
-  }
-  llvm::sort(madeOf.kernels);
-  llvm::sort(madeOf.plans);
-}

@@ -87,7 +87,8 @@ Attribute baechi::splatOf(Value tensor) {
 namespace {
 /// See populateTransposedResults().
 struct FoldTransposedResult : OpRewritePattern<GenericOp> {
-  using OpRewritePattern::OpRewritePattern;
+  FoldTransposedResult(MLIRContext *context, IsKept isKept)
+      : OpRewritePattern(context), isKept(std::move(isKept)) {}
 
   LogicalResult matchAndRewrite(GenericOp op,
                                 PatternRewriter &rewriter) const override {
@@ -100,7 +101,8 @@ struct FoldTransposedResult : OpRewritePattern<GenericOp> {
       return failure();
     std::optional<Contraction> contraction = matchOnlyUse(op.getDpsInputs()[0]);
     // Moved into a loop, it would be computed in each turn.
-    if (!contraction || contraction->op->getBlock() != op->getBlock())
+    if (!contraction || contraction->op->getBlock() != op->getBlock() ||
+        (isKept && (isKept(op) || isKept(contraction->op))))
       return failure();
     // Element i of the result is element toSource(i) of the contraction's.
     AffineMap toSource = maps[0].compose(inversePermutation(maps[1]));
@@ -116,9 +118,12 @@ struct FoldTransposedResult : OpRewritePattern<GenericOp> {
                              producer.getIndexingMapsArray().back()));
     return success();
   }
+
+  IsKept isKept;
 };
 } // namespace
 
-void baechi::populateTransposedResults(RewritePatternSet &patterns) {
-  patterns.add<FoldTransposedResult>(patterns.getContext());
+void baechi::populateTransposedResults(RewritePatternSet &patterns,
+                                       IsKept isKept) {
+  patterns.add<FoldTransposedResult>(patterns.getContext(), std::move(isKept));
 }

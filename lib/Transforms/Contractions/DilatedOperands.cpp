@@ -428,7 +428,8 @@ bool skipZeros(IRRewriter &rewriter, GenericOp op, unsigned side,
 }
 } // namespace
 
-void baechi::skipDilationZeros(Operation *root, bool inSumsAlone) {
+void baechi::skipDilationZeros(Operation *root, bool inSumsAlone,
+                               const IsKept &isKept) {
   IRRewriter rewriter(root->getContext());
   // Parts may have a second such operand; they come behind what they replace.
   for (unsigned side : {0, 1}) {
@@ -438,7 +439,7 @@ void baechi::skipDilationZeros(Operation *root, bool inSumsAlone) {
       auto step = op->getParentOfType<func::FuncOp>();
       // Long sums run in blocks, which round otherwise without zeros.
       bool isFixed = step && isExact(step) && termsOf(op) > kShortSum;
-      if (!isFixed)
+      if (!isFixed && !(isKept && isKept(op)))
         skipZeros(rewriter, op, side, inSumsAlone);
     }
   }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Transforms/ContractionPatterns.h"
 #include "Baechi/Transforms/Exact/Passes.h"
@@ -14,6 +15,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/Support/GlobPattern.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_FOLDSUMS
@@ -23,16 +25,23 @@ namespace baechi {
 using namespace mlir;
 using namespace baechi;
 
-/// Whether a person said something of \p op, which one made of it would lose.
-static bool isSpokenOf(Operation *op) {
-  return llvm::any_of(op->getDiscardableAttrs(), [](NamedAttribute attr) {
-    return isa_and_nonnull<BaechiDialect>(attr.getNameDialect());
-  });
+/// Whether a person said something of \p op, by an attribute or by one of \p
+/// names, which one made of it would lose.
+static bool isSpokenOf(Operation *op, ArrayRef<llvm::GlobPattern> names) {
+  std::string name = names.empty() ? "" : nameOf(op);
+  return llvm::any_of(op->getDiscardableAttrs(),
+                      [](NamedAttribute attr) {
+                        return isa_and_nonnull<BaechiDialect>(
+                            attr.getNameDialect());
+                      }) ||
+         llvm::any_of(names, [&](const llvm::GlobPattern &pattern) {
+           return pattern.match(name);
+         });
 }
 
-/// Whether \p addend, which \p op reads, is added up in turns of a loop, and
-/// nothing but that is done with it there.
-static bool isAddedUpByTurns(Value addend, Operation *op) {
+/// Whether \p addend, which \p op reads, comes from the turn before of a loop,
+/// and nothing else is done with it there.
+static bool isOfTurnBefore(Value addend, Operation *op) {
   auto argument = dyn_cast<BlockArgument>(addend);
   return argument && argument.hasOneUse() &&
          argument.getOwner() == op->getBlock() &&
@@ -40,15 +49,16 @@ static bool isAddedUpByTurns(Value addend, Operation *op) {
 }
 
 namespace {
-/// A product plus another, or plus what earlier turns of a loop have added up:
-/// its terms are added to the other's.
+/// A product plus another, or plus what comes from the turn before of a loop,
+/// such as what earlier ones have added up: its terms are added to that.
 struct FoldSum : OpRewritePattern<linalg::GenericOp> {
-  using OpRewritePattern::OpRewritePattern;
+  FoldSum(MLIRContext *context, IsKept isKept)
+      : OpRewritePattern(context), isKept(std::move(isKept)) {}
 
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
     auto terms = matchAddition(op);
-    if (!terms || isSpokenOf(op))
+    if (!terms || isKept(op))
       return failure();
     for (unsigned side : {0, 1}) {
       Value addend = (*terms)[1 - side];
@@ -58,7 +68,7 @@ struct FoldSum : OpRewritePattern<linalg::GenericOp> {
       std::optional<Contraction> other =
           matchContraction(addend.getDefiningOp());
       bool isSum = other && addend.hasOneUse() && isOfBlock(other->op, op);
-      if (!isSum && !isAddedUpByTurns(addend, op))
+      if (!isSum && !isOfTurnBefore(addend, op))
         continue;
       replaceByContraction(rewriter, op, product->op, addend,
                            product->op.getIndexingMapsArray().back());
@@ -69,19 +79,33 @@ struct FoldSum : OpRewritePattern<linalg::GenericOp> {
 
   /// Whether \p product may be computed where \p op is. That with a tensor of
   /// one number is computed once for many elements, from zero.
-  static bool isOfBlock(linalg::GenericOp product, linalg::GenericOp op) {
-    return product->getBlock() == op->getBlock() && !isSpokenOf(product) &&
+  bool isOfBlock(linalg::GenericOp product, linalg::GenericOp op) const {
+    return product->getBlock() == op->getBlock() && !isKept(product) &&
            llvm::none_of(product.getDpsInputs(), splatOf);
   }
+
+  IsKept isKept;
 };
 
 struct FoldSums : public baechi::impl::FoldSumsBase<FoldSums> {
+  using FoldSumsBase::FoldSumsBase;
+
   void runOnOperation() override {
+    SmallVector<llvm::GlobPattern> names;
+    for (const std::string &pattern : keep)
+      // Names in operators' lists may have numbers. What is wrong with a
+      // pattern is told where it is taken.
+      if (auto glob =
+              llvm::GlobPattern::create(StringRef(pattern).split('#').first))
+        names.push_back(std::move(*glob));
+      else
+        llvm::consumeError(glob.takeError());
+    IsKept isKept = [&](Operation *op) { return isSpokenOf(op, names); };
     showBodies(getOperation());
-    skipDilationZeros(getOperation(), /*inSumsAlone=*/true);
+    skipDilationZeros(getOperation(), /*inSumsAlone=*/true, isKept);
     RewritePatternSet patterns(&getContext());
-    populateTransposedResults(patterns);
-    patterns.add<FoldSum>(&getContext());
+    populateTransposedResults(patterns, isKept);
+    patterns.add<FoldSum>(&getContext(), isKept);
     (void)applyPatternsGreedily(
         getOperation(), std::move(patterns),
         GreedyRewriteConfig().enableFolding(false).setRegionSimplificationLevel(

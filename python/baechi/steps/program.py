@@ -336,6 +336,7 @@ class Program:
         )
         cutting = self.library.program.get("cutting", [])
         is_exact = "baechi-fix-sums" in cutting
+        fold = compiler.step("baechi-fold-sums", keep=list(options.split or {}))
         checkpoints = self.library.program.get("checkpoints", {})
         undo = compiler.step(
             "baechi-undo-checkpoints",
@@ -347,7 +348,7 @@ class Program:
             done = compiler.transform(
                 text_of(module),
                 [
-                    *(["baechi-fold-sums"] if is_exact else []),
+                    *([fold] if is_exact else []),
                     *(["baechi-inline-step", unroll] if loops["kept"] else []),
                     *([undo] if checkpoints.get("undone") else []),
                     *cutting,

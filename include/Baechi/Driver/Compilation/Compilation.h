@@ -140,7 +140,7 @@ private:
   /// faster.
   llvm::Error unrollLoops();
   /// Where loops were written out by the step alone, as exact sums have it, and
-  /// no plan fits, all that can be is: the bits are the same.
+  /// no plan fits, all that can be is, or nothing: the bits are the same.
   mlir::LogicalResult
   writeOutToFit(mlir::ModuleOp inlined, llvm::ArrayRef<SplitChoice> choices,
                 LoopReport &report,
@@ -292,7 +292,7 @@ private:
   bool splitsAreSaid = false; ///< not `auto`
   /// Else a placement is of the whole step, or of the one in pieces.
   bool mayCut = true, mayStayWhole = true;
-  std::optional<PieceReport> pieces;  ///< where cutting was asked for, or tried
+  std::optional<PieceReport> pieces; ///< where cutting was asked for, or tried
   bool cutsAreCompared = false;
   std::optional<PieceReport> leftOut; ///< what was not worth measuring
   std::optional<StepRoofline> roofline;

@@ -16,17 +16,17 @@ def FoldSums : Pass<"baechi-fold-sums", "::mlir::ModuleOp"> {
     Before loops are written out and `--baechi-fix-sums`, where sums have one
     order (`splits=exact`). A matrix product, or a convolution, plus another is
     one sum: its terms are added to what the other comes to, as in the gradient
-    of a weight that each time step uses. So it is where a loop adds a product
-    to what its earlier turns have added up, whether its turns are written out
-    afterwards or not.
+    of a weight that each time step uses. So it is where a product is added
+    to what comes from the turn before of a loop, such as what earlier turns
+    have added up, whether turns are written out afterwards or not.
 
     Done here, on the whole step as it is written, since a sum that starts from
     another's result rounds otherwise: forming kernels decides it by who reads a
     tensor, which is not the same in pieces. Transpositions of products go, too:
     they write there. So do the products with zeros of sums over a dilated
     tensor, as the gradients of filters with strides are: long sums run in
-    blocks, and zeros would move these. Operations of which `baechi` attributes say something stay
-    as they are.
+    blocks, and zeros would move these. Operations of which `baechi` attributes say something, and those
+    of `keep`, stay as they are.
 
     ```mlir
     #lhs = affine_map<(i, j, k) -> (i, k)>
@@ -87,6 +87,10 @@ def FoldSums : Pass<"baechi-fold-sums", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    ListOption<"keep", "keep", "std::string",
+               "patterns of names of operations that stay as they are">
+  ];
   let dependentDialects = [
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }

@@ -79,8 +79,6 @@ bool baechi::addsUp(linalg::GenericOp op) {
   return true;
 }
 
-/// Whether a loop is a dimension of the operands as it is: not so that of a
-/// window.
 /// How far \p expr moves with each iteration of \p loop, where that is always
 /// as far.
 static std::optional<int64_t> stepOf(AffineExpr expr, unsigned loop) {

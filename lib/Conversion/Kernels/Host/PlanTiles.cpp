@@ -220,6 +220,7 @@ void chooseBlocks(TilePlan &plan, ProductLoops sums, int64_t room) {
   }
   plan.blocks = std::move(sums);
 }
+
 /// Distributes them as the blocks of the sum say: some of the innermost loops
 /// whole, a part of the next, and of all others one iteration; false where they
 /// are others.
