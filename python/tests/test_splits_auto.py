@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What operators are cut into where nobody says it (docs/splitting.md)."""
 
+import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax")
@@ -137,3 +138,36 @@ def test_checkpoints_are_kept_where_only_so_a_step_fits():
     options = {"machine": "host:2@11700KiB", "costs": "roofline", "fit_memory": "never"}
     found = baechi.jit(step, **options)(*arguments)
     assert_same_bits(found, baechi.jit(step, machine="host:1", **QUICK)(*arguments))
+
+
+@pytest.mark.parametrize("splits", ["auto", "none"])
+def test_what_was_made_to_fit_is_explained(splits):
+    def loss(p, x, y):
+        h = jax.nn.relu(jax.nn.relu(x @ p["a"]) @ p["b"])
+        return ((h @ p["c"] - y) ** 2).mean()
+
+    def step(p, x, y):
+        return jax.tree.map(lambda p, g: p - 0.05 * g, p, jax.grad(loss)(p, x, y))
+
+    p = {"a": drawn(128, 384), "b": drawn(384, 384), "c": drawn(384, 64)}
+    compiled = baechi.jit(step, machine="host:1@2500KiB", splits=splits, **QUICK)
+    compiled(p, drawn(256, 128), drawn(256, 64))
+    assert "does not fit" in compiled.report()
+    told = compiled.explain("*")
+    assert "is on host0" in told or "what the memories hold" in told
+
+
+def test_long_sums_over_turns_are_as_precise_as_jax():
+    """All terms are positive: what is added to much is rounded to it."""
+    v = np.random.default_rng(0).random((60, 500, 16), np.float32)
+
+    def step(v):
+        return lax.scan(lambda c, v: (c + v.T @ v, None), jnp.zeros((16, 16)), v)[0]
+
+    wide = np.einsum("tki,tkj->ij", v.astype(np.float64), v.astype(np.float64))
+    results = []
+    for unroll in ("always", "never"):
+        found = np.asarray(baechi.jit(step, machine="host:2", unroll=unroll, **QUICK)(v))
+        np.testing.assert_allclose(found, wide, rtol=2e-6)
+        results.append(found)
+    assert_same_bits(*results)

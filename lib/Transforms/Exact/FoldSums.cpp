@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Costs/Trips.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Transforms/ContractionPatterns.h"
 #include "Baechi/Transforms/Exact/Passes.h"
@@ -16,6 +18,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/Support/GlobPattern.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_FOLDSUMS
@@ -37,6 +40,32 @@ static bool isSpokenOf(Operation *op, ArrayRef<llvm::GlobPattern> names) {
          llvm::any_of(names, [&](const llvm::GlobPattern &pattern) {
            return pattern.match(name);
          });
+}
+
+/// Terms of sums that are made one: of more, what is rounded to all before it
+/// shows, and what adding tensors up takes does not, beside the products.
+static constexpr int64_t kMostTerms = 4096;
+
+/// How many terms \p product, and those that it goes on from, add up.
+static int64_t termsOfAll(std::optional<Contraction> product) {
+  int64_t terms = 0;
+  while (product && terms <= kMostTerms) {
+    terms += termsOf(product->op);
+    product = matchContraction(product->init().get().getDefiningOp());
+  }
+  return terms;
+}
+
+/// How often \p op runs; nullopt: that is not known.
+static std::optional<int64_t> turnsAround(Operation *op) {
+  int64_t all = 1;
+  for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp())
+    if (auto around = dyn_cast<LoopLikeOpInterface>(loop)) {
+      std::optional<Turns> turns = turnsOf(around);
+      if (!turns || llvm::MulOverflow(all, turns->count, all))
+        return std::nullopt;
+    }
+  return all;
 }
 
 /// Whether \p addend, which \p op reads, comes from the turn before of a loop,
@@ -68,7 +97,12 @@ struct FoldSum : OpRewritePattern<linalg::GenericOp> {
       std::optional<Contraction> other =
           matchContraction(addend.getDefiningOp());
       bool isSum = other && addend.hasOneUse() && isOfBlock(other->op, op);
-      if (!isSum && !isOfTurnBefore(addend, op))
+      std::optional<int64_t> turns = 1;
+      if (!isSum)
+        turns = isOfTurnBefore(addend, op) ? turnsAround(op) : std::nullopt;
+      int64_t terms = termsOfAll(product) + (isSum ? termsOfAll(other) : 0);
+      if (!turns || llvm::MulOverflow(terms, *turns, terms) ||
+          terms > kMostTerms)
         continue;
       replaceByContraction(rewriter, op, product->op, addend,
                            product->op.getIndexingMapsArray().back());

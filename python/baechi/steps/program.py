@@ -318,6 +318,15 @@ class Program:
 
     def explain(self, name: str) -> str:
         """Why operators, by a pattern of names, are where they are."""
+        try:
+            return self._explained(name)
+        except CompileError as error:
+            if "no placement" not in str(error):
+                raise
+            # The placer alone, which explains, does not search for an order that fits.
+            return "where all is follows from what the memories hold; step.report() says of what"
+
+    def _explained(self, name: str) -> str:
         module, options = self.source()
         measured = options.costs == "measured"
         machine = options.machine

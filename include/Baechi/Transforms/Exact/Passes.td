@@ -18,7 +18,9 @@ def FoldSums : Pass<"baechi-fold-sums", "::mlir::ModuleOp"> {
     one sum: its terms are added to what the other comes to, as in the gradient
     of a weight that each time step uses. So it is where a product is added
     to what comes from the turn before of a loop, such as what earlier turns
-    have added up, whether turns are written out afterwards or not.
+    have added up, whether turns are written out afterwards or not. Sums of more
+    than 4,096 terms in all, of all turns, stay apart: they would be rounded too
+    often, and adding tensors up takes little beside such products.
 
     Done here, on the whole step as it is written, since a sum that starts from
     another's result rounds otherwise: forming kernels decides it by who reads a
