@@ -80,7 +80,8 @@ static constexpr CompileOption table[] = {
      .value = "MODE",
      .help =
          "cut operators into pieces that devices compute at once: auto "
-         "(exact, but nothing is cut where a --placement is of whole "
+         "(exact, but nothing is cut where there are pins, or a --placement of "
+         "whole "
          "operators; none where there are GPUs, replicas or --split, and in "
          "passes, which compare nothing), none "
          "(only what is asked for), exact (where the step is faster, no "

@@ -55,6 +55,14 @@ def test_what_a_person_cuts_is_all_that_is():
     assert not is_cut(compiled(**asked)[0])
 
 
+def test_what_is_pinned_is_whole():
+    step, found = compiled(machine="host:2", pin={"w/0": "host1"})
+    assert step.placement["w/0"] == "host1"
+    assert_same_bits(found, compiled(machine="host:1")[1])
+    asked, found = compiled(machine="host:2", pin={"w/0": "host1"}, splits="exact")
+    assert is_cut(asked)
+
+
 def test_pieces_are_explained():
     step, _ = compiled(machine="host:2")
     names = [name for name in step.placement if ".piece" in name]

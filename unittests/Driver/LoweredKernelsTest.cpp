@@ -57,6 +57,7 @@ static llvm::json::Value withoutKernelCosts(llvm::json::Object manifest) {
 TEST(LoweredKernels, ScratchMeasuringAndCodeShareOneLowering) {
   Folder folder;
   DriverOptions options = optionsOf("mlp_tiny.mlir", "host:1");
+  options.splits = "none"; // else there is one code for each kernel
   options.costs = "measured";
   options.measure = "all"; // else the next compilation may measure more
   options.profile = folder.file("profile.json");

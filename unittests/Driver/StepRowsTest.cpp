@@ -28,8 +28,9 @@ ProfileRow row(const std::string &hash, const std::string &implementation,
 
 TEST(StepRows, AreThoseOfTheCodeThatRuns) {
   Recorder recorder;
-  auto compilation =
-      compileModel(optionsOf("mlp_tiny.mlir", "host:2"), recorder);
+  DriverOptions options = optionsOf("mlp_tiny.mlir", "host:2");
+  options.splits = "none";
+  auto compilation = compileModel(options, recorder);
   ASSERT_TRUE(compilation);
   Profile asked = stepRows(compilation->module(), "host", Profile());
   EXPECT_EQ(asked.rows.size(), compilation->compiler().kernels());

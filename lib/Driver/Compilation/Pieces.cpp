@@ -30,7 +30,9 @@ void Compilation::settleSplits() {
     return;
   bool isCutByOthers = asked.replicas > 1 || !asked.split.empty();
   asked.splits = isCutByOthers || hasDeviceOf("cuda") ? "none" : "exact";
-  // Its operators are those of the whole step, or of the one in pieces.
+  // Pins are of whole operators; a placement's are those of the whole step, or
+  // of the one in pieces.
+  mayCut = asked.pins.empty();
   if (!asked.placement.empty())
     (placesParts(asked.placement, ".piece") ? mayStayWhole : mayCut) = false;
 }

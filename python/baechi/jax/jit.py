@@ -140,13 +140,13 @@ def jit(
     cuda_convolutions: what computes convolutions on GPUs: `measured` (cuDNN where it was measured
         to be faster, else generated code), `generated` or `cudnn`.
     splits: how operators are cut into pieces that devices compute at once: `auto` (`exact`,
-        but nothing is cut where a `placement` is of whole operators; `none` where there are
-        GPUs, replicas or `split`), `none`, `exact` (where the step is faster; no sum is cut and
-        each has one order, the same bits on any number of host devices), `any` (where the step
-        is faster, in micro-batches where it fits in no other way; sums are rounded in another
-        order), `canonical:N` (always in N pieces, the same bits on any number of devices) or
-        `micro:N` (N micro-batches that follow each other, in less memory, the same bits, too;
-        docs/splitting.md).
+        but nothing is cut where operators are pinned or a `placement` is of whole operators;
+        `none` where there are GPUs, replicas or `split`), `none`, `exact` (where the step is
+        faster; no sum is cut and each has one order, the same bits on any number of host
+        devices), `any` (where the step is faster, in micro-batches where it fits in no other way;
+        sums are rounded in another order), `canonical:N` (always in N pieces, the same bits on any
+        number of devices) or `micro:N` (N micro-batches that follow each other, in less memory,
+        the same bits, too; docs/splitting.md).
     split: what is to be cut, by the patterns of pin: a dimension of an argument, or of an
         operator's first result, and the number of pieces, `{"tokens": (0, 2)}`; all that the
         cut can follow follows it. `{"head/*": "whole"}` keeps operators in one piece.

@@ -290,7 +290,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> wholeLoops;
   std::optional<size_t> withWholeLoops;
   bool splitsAreSaid = false; ///< not `auto`
-  /// Else a placement is of the whole step, or of the one in pieces.
+  /// Else pins and placements are of the whole step, or a placement is of the
+  /// one in pieces.
   bool mayCut = true, mayStayWhole = true;
   std::optional<PieceReport> pieces; ///< where cutting was asked for, or tried
   bool cutsAreCompared = false;
