@@ -179,9 +179,15 @@ def long_sums(x, w, dy, a, b, c):
         )
         return (image**2).sum()
 
+    def widened(w):
+        return (
+            jax.lax.conv_transpose(x[:8], w, (3, 2), "VALID", dimension_numbers=dims) ** 2
+        ).sum()
+
     return (
         jax.grad(plain)(w),
         jax.grad(strided)(w),
+        jax.grad(widened)(w),
         a.T @ b,
         jnp.tanh(a.T @ b + 1.0),
         a.T @ c,

@@ -44,7 +44,7 @@ using IsKept = std::function<bool(mlir::Operation *)>;
 /// Leaves out the products with the zeros between the elements of a dilated
 /// tensor, as in the gradients of convolutions with strides. \p inSumsAlone:
 /// where they are terms of a sum, as of filters' gradients, and not where
-/// results become parts.
+/// results become parts, but for long sums (`kShortSum`).
 void skipDilationZeros(mlir::Operation *root, bool inSumsAlone = false,
                        const IsKept &isKept = nullptr);
 

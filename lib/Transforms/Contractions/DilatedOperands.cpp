@@ -437,10 +437,12 @@ void baechi::skipDilationZeros(Operation *root, bool inSumsAlone,
     root->walk([&](GenericOp op) { operations.push_back(op); });
     for (GenericOp op : operations) {
       auto step = op->getParentOfType<func::FuncOp>();
-      // Long sums run in blocks, which round otherwise without zeros.
-      bool isFixed = step && isExact(step) && termsOf(op) > kShortSum;
+      // Long sums run in blocks, which round otherwise without zeros: once
+      // sums have one order it is too late for these.
+      bool isLong = termsOf(op) > kShortSum,
+           isFixed = step && isExact(step) && isLong;
       if (!isFixed && !(isKept && isKept(op)))
-        skipZeros(rewriter, op, side, inSumsAlone);
+        skipZeros(rewriter, op, side, inSumsAlone && !isLong);
     }
   }
 }
