@@ -321,11 +321,11 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
       "exact-forced:N, with N between 2 and 64");
 }
 
-std::vector<std::string> baechi::namesToCut(const CompileOptions &options) {
-  std::vector<std::string> names;
-  for (llvm::StringRef rule : options.split)
-    names.push_back(rule.rsplit('=').first.str());
-  return names;
+std::vector<std::string> baechi::patternsOf(llvm::ArrayRef<std::string> rules) {
+  std::vector<std::string> patterns;
+  for (llvm::StringRef rule : rules)
+    patterns.push_back(rule.rsplit('=').first.str());
+  return patterns;
 }
 
 llvm::Expected<ExchangeChoice>

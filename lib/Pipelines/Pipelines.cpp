@@ -88,6 +88,13 @@ static void addKernels(OpPassManager &manager,
   }
 }
 
+void baechi::populateFolding(OpPassManager &manager,
+                             const CompileOptions &options) {
+  FoldSumsOptions fold;
+  llvm::append_range(fold.keep, patternsOf(options.split));
+  manager.addPass(createFoldSums(fold));
+}
+
 void baechi::populateUnrolling(OpPassManager &manager,
                                const UnrollChoice &choice,
                                UnrolledLoops *unrolled) {
@@ -197,11 +204,8 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   products.biases = only > 0;
   products.updates = only == 1 && !options.asksByNames();
   auto lowered = std::make_shared<LoweredKernels>();
-  if (splits.exact) {
-    FoldSumsOptions fold;
-    llvm::append_range(fold.keep, namesToCut(options));
-    manager.addPass(createFoldSums(fold));
-  }
+  if (splits.exact)
+    populateFolding(manager, options);
   // Passes compare no predictions.
   if (auto unroll = llvm::cantFail(unrollChoiceOf(options));
       unroll && (unroll->always || unroll->byStepAlone)) {

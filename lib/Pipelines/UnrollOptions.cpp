@@ -17,8 +17,7 @@ baechi::unrollChoiceOf(const CompileOptions &options) {
     return std::nullopt;
   UnrollChoice choice;
   for (const auto *rules : {&options.pins, &options.split})
-    for (llvm::StringRef rule : *rules)
-      choice.keep.push_back(rule.rsplit('=').first.str());
+    llvm::append_range(choice.keep, patternsOf(*rules));
   if (options.unroll == "always") {
     choice.always = true;
     choice.leastShare = choice.leastNs = 0;

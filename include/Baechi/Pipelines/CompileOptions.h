@@ -137,8 +137,8 @@ inline constexpr llvm::StringLiteral kExactOnGpus =
 llvm::Expected<SplitChoice> splitChoiceOf(const CompileOptions &options,
                                           size_t devices);
 
-/// The patterns of the option `split`.
-std::vector<std::string> namesToCut(const CompileOptions &options);
+/// The patterns of rules PATTERN=VALUE, as of the options `pin` and `split`.
+std::vector<std::string> patternsOf(llvm::ArrayRef<std::string> rules);
 
 /// How messages between replicas are ordered (--baechi-carry-parameters).
 struct ExchangeChoice {

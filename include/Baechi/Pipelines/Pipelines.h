@@ -19,6 +19,11 @@ namespace baechi {
 
 struct UnrolledLoops;
 
+/// Sums of products made one, where sums have one order, but for what `split`
+/// names; before loops are written out.
+void populateFolding(mlir::OpPassManager &manager,
+                     const CompileOptions &options);
+
 /// The step with its loops written out as \p choice asks for. \p unrolled: what
 /// became of them, unless it is null.
 void populateUnrolling(mlir::OpPassManager &manager, const UnrollChoice &choice,

@@ -8,7 +8,8 @@
 ///
 /// \file
 /// What is done with the one reader of a contraction's result by the
-/// contraction itself: written elsewhere, or added to something.
+/// contraction itself: written elsewhere, or added to something. And what a
+/// contraction need not multiply.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_TRANSFORMS_CONTRACTIONPATTERNS_H

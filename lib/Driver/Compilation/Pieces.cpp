@@ -8,8 +8,8 @@
 
 #include "Baechi/Driver/Compilation/Compilation.h"
 #include "Baechi/Driver/Cuts/OtherCuts.h"
+#include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Io/Files.h"
-#include "Baechi/Transforms/Exact/Passes.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -39,9 +39,7 @@ void Compilation::settleSplits() {
 
 LogicalResult Compilation::foldSums() {
   PassManager passes(forms.model().getContext());
-  FoldSumsOptions fold;
-  llvm::append_range(fold.keep, namesToCut(asked));
-  passes.addPass(createFoldSums(fold));
+  populateFolding(passes, asked);
   return passes.run(forms.model());
 }
 

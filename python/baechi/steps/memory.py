@@ -108,6 +108,11 @@ def of_program(manifest: Mapping[str, Any]) -> Memory:
     )
 
 
+def is_too_little(error: CompileError) -> bool:
+    """Whether the compiler found no plan that fits, whatever else it says."""
+    return any(words in str(error) for words in (_IMPOSSIBLE, *_NOT_FOUND))
+
+
 def least(
     memory: Memory,
     kinds: set[str],
@@ -155,7 +160,7 @@ def least(
         except CompileError as error:
             if _IMPOSSIBLE in str(error) and not pool:
                 impossible = max(impossible, size)
-            elif not any(words in str(error) for words in (_IMPOSSIBLE, *_NOT_FOUND)):
+            elif not is_too_little(error):
                 raise
         vain.append(size)
         return None

@@ -321,7 +321,7 @@ class Program:
         try:
             return self._explained(name)
         except CompileError as error:
-            if "no placement" not in str(error):
+            if not memory.is_too_little(error):
                 raise
             # The placer alone, which explains, does not search for an order that fits.
             return "where all is follows from what the memories hold; step.report() says of what"

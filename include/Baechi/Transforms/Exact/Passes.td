@@ -27,8 +27,8 @@ def FoldSums : Pass<"baechi-fold-sums", "::mlir::ModuleOp"> {
     tensor, which is not the same in pieces. Transpositions of products go, too:
     they write there. So do the products with zeros of sums over a dilated
     tensor, as the gradients of filters with strides are: long sums run in
-    blocks, and zeros would move these. Operations of which `baechi` attributes say something, and those
-    of `keep`, stay as they are.
+    blocks, and zeros would move these. Operations of which `baechi` attributes
+    say something, and those of `keep`, stay as they are.
 
     ```mlir
     #lhs = affine_map<(i, j, k) -> (i, k)>
